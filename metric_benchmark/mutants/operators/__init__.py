@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One mutation operator per file; `metric_benchmark.mutants.catalog` lists them."""
