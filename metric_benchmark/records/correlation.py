@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of stage 4, and the part of a coverage record that stage 4 reads."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import field_validator
+
+from metric_benchmark.records.base import Defined, Number, Record, Shape, Undefined
+
+VerdictWord = Literal["supported", "refuted", "inconclusive", "blocked", "not_tested"]
+Direction = Literal["greater", "less"]
+
+
+class SubsetCoverage(Shape):
+    """Coverage of one subset, `Undefined` where the metric could not say."""
+
+    coverage: float | Undefined
+
+    @field_validator("coverage", mode="before")
+    @classmethod
+    def _unwrap(cls, value: Any) -> Any:
+        if isinstance(value, Defined):
+            return value.value
+        if isinstance(value, dict):
+            given: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+            return given.get("value") if given.get("status") == "ok" else given
+        return Undefined(reason="not_measured") if value is None else value
+
+
+class MetricCoverage(Shape):
+    """One metric of `coverage.json` as stage 4 reads it; validates from that part of the record.
+
+    An `items` metric has its cover matrix in `tasks`; an `opaque` one has a value per subset only.
+    """
+
+    kind: Literal["items", "opaque"]
+    items: list[str] = []
+    tasks: dict[str, list[str]] = {}
+    subsets: dict[str, SubsetCoverage]
+    unmeasured_tasks: list[str] = []
+
+
+class Pair(Shape):
+    """One subset: its eligible size, its mutant score and its coverage by metric."""
+
+    subset: str
+    size: int
+    mutant_score: float
+    coverage: dict[str, float | Undefined]
+
+
+class Estimates(Shape):
+    """Association of coverage and mutant score over subsets, described in `correlation.estimators`."""
+
+    pearson: Number
+    spearman: Number
+    kendall_tau_b: Number
+    kendall_tau_c: Number
+    somers_d: Number
+    goodman_kruskal_gamma: Number
+    partial_spearman_given_size: Number
+
+
+class PermutationTest(Shape):
+    """Task permutation test; `p_value` is one-sided in the hypothesis' direction, else `greater`.
+
+    `permuted` is the matrix whose rows were dealt out anew; `statistic_name` the estimator it was made with.
+    """
+
+    statistic: float
+    p_value: float
+    n_permutations: int
+    exact: bool
+    statistic_name: str
+    direction: Direction
+    permuted: Literal["coverage", "kills", "task_values"]
+    null_mean: float | None = None
+    n_undefined: int = 0
+
+
+class Interval(Shape):
+    """Two-way bootstrap interval of the same statistic, on its own scale."""
+
+    low: float
+    high: float
+    level: float
+    stderr_z: float
+    approximate: bool
+    n_replicates: int
+    n_undefined: int
+    resampled: Literal["tasks_and_mutants", "mutants", "tasks_mutants_and_attempts"]
+    reasons: list[str] = []
+
+
+class Calibrated(Shape):
+    """Estimate and interval ends minus the mean of the permutation replicates."""
+
+    estimate: float
+    low: float
+    high: float
+    null_mean: float
+
+
+class Verdict(Shape):
+    """The verdict in one word, and why in words."""
+
+    verdict: VerdictWord
+    reason: str
+    minimum_shown: bool | None = None
+    p_adjusted: float | None = None
+    direction: Direction | None = None
+    minimum_effect: float | None = None
+    alpha: float | None = None
+    n_family: int | None = None
+
+
+class SizeConcordance(Shape):
+    """Pairs of subsets of one size: does the one with more coverage also have the higher mutant score?
+
+    `concordance` is (concordant - discordant) / (concordant + discordant), `agreement` the share of
+    concordant pairs.
+    """
+
+    concordance: Number
+    agreement: Number
+    n_pairs: int
+    n_tied: int
+
+
+class PracticalValue(Shape):
+    """What knowing coverage is worth for choosing a suite (secondary, descriptive)."""
+
+    within_size: SizeConcordance
+    agreement: Number
+    n_agreement_pairs: int
+    heldout_r2_gain: Number
+    top_decile_gain: Number
+    n_top_decile: int
+
+
+class MetricCorrelation(Shape):
+    """All that stage 4 says about one metric."""
+
+    kind: Literal["items", "opaque"]
+    n_subsets: int
+    left_out: dict[str, str] = {}
+    notes: list[str] = []
+    estimates: Estimates
+    primary: str
+    test: PermutationTest | None = None
+    which_items: PermutationTest | None = None
+    volume_finding: str | None = None
+    interval: Interval | None = None
+    calibrated: Calibrated | None = None
+    practical: PracticalValue | None = None
+    p_exploratory: float | None = None
+    verdict: Verdict
+
+
+class Correlation(Record):
+    """`analysis/<case>/correlation.json`."""
+
+    SCHEMA: ClassVar[str] = "metric-benchmark/correlation/v1"
+
+    case: str | None = None
+    n_subsets: int
+    n_tasks: int
+    n_mutants: int
+    n_dominators: int
+    seed: int
+    replicates: int
+    chosen_using: Literal["none", "coverage", "kills", "both"]
+    pairs: list[Pair]
+    metrics: dict[str, MetricCorrelation]
+    warnings: list[str] = []
