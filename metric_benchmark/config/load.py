@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads an experiment: all its files at once, every problem reported in one go, pins verified before use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from metric_benchmark.config.fields import Pinned, literal_secrets
+from metric_benchmark.config.models import (
+    AgentSpec,
+    AnalysisConfig,
+    CaseConfig,
+    CasesConfig,
+    Config,
+    DescriptionConfig,
+    ExecutionConfig,
+    ExperimentConfig,
+    SubsetsConfig,
+)
+from metric_benchmark.config.yaml_source import Location, YamlSource, parse_model, read_yaml
+from metric_benchmark.errors import ConfigError, PinError, Problem
+from metric_benchmark.hashing import digest_file, digest_path
+
+#: `execution` needs tasks and bundles; `analysis` never touches them.
+type Level = Literal["execution", "analysis", "all"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case with the files it names."""
+
+    config: CaseConfig
+    source: YamlSource
+    sha256: str
+    subsets: SubsetsConfig
+    description: DescriptionConfig
+
+    @property
+    def case_id(self) -> str:
+        """The case's id."""
+        return self.config.case_id
+
+    @property
+    def folder(self) -> Path:
+        """The folder paths in the case file are relative to."""
+        return self.source.path.parent
+
+    def path_of(self, pinned: Pinned) -> Path:
+        """Returns the absolute path of something the case pins."""
+        return (self.folder / pinned.path).resolve()
+
+    def bundles(self) -> Iterator[tuple[Location, AgentSpec, Pinned]]:
+        """Yields where each agent bundle is named, its agent spec and its pin."""
+        agents = [(("baseline", "agent"), self.config.baseline.agent)]
+        agents += [(("mutants", i, "agent"), m.agent) for i, m in enumerate(self.config.mutants) if m.agent]
+        for location, agent in agents:
+            if agent.bundle is not None:
+                yield (*location, "bundle"), agent, agent.bundle
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A loaded experiment; which of its parts are there depends on the load level."""
+
+    config: ExperimentConfig
+    source: YamlSource
+    cases_source: YamlSource
+    cases_config: CasesConfig
+    cases_sha256: str
+    cases: tuple[Case, ...]
+    execution: ExecutionConfig
+    execution_sha256: str
+    analysis: AnalysisConfig
+    analysis_sha256: str
+    roots: tuple[Path, ...]
+
+    @property
+    def name(self) -> str:
+        """The experiment's name; the run id unless one is given."""
+        return self.config.name
+
+    @property
+    def folder(self) -> Path:
+        """The folder that holds `experiment.yaml`."""
+        return self.source.path.parent
+
+    def case(self, case_id: str) -> Case:
+        """Returns one case.
+
+        Raises:
+            ConfigError: the experiment has no such case.
+        """
+        for case in self.cases:
+            if case.case_id == case_id:
+                return case
+        known = ", ".join(case.case_id for case in self.cases)
+        raise ConfigError(self.source.problem(("cases",), f"no case {case_id!r}; the experiment has: {known}"))
+
+
+class _Collector:
+    """Gathers problems, so that a user sees all of them at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.problems: list[Problem] = []
+        self.pins: list[Problem] = []
+
+    @contextmanager
+    def collecting(self) -> Generator[None]:
+        try:
+            yield
+        except ConfigError as error:
+            self.problems += error.problems
+
+    def read(self, path: Path) -> YamlSource | None:
+        with self.collecting():
+            return read_yaml(path, _shown(path, self.folder))
+        return None
+
+    def parse[M: Config](self, source: YamlSource | None, model: type[M]) -> M | None:
+        if source is None:
+            return None
+        self.problems += [
+            source.problem(
+                location, f"a literal secret: {why}; write `${{VAR}}` and set the variable in the environment"
+            )
+            for location, why in literal_secrets(source.value)
+            if _may_hold_secret(location)
+        ]
+        with self.collecting():
+            return parse_model(source, model)
+        return None
+
+    def finish(self) -> None:
+        if self.problems:
+            raise ConfigError(_once(self.problems + self.pins))
+        if self.pins:
+            raise PinError(_once(self.pins))
+
+
+def _may_hold_secret(location: Location) -> bool:
+    # Pins and our own settings (`reward_key`) are not secrets, whatever their keys look like.
+    return not location or location[-1] not in {"sha256", "reward_key"}
+
+
+def _once(problems: list[Problem]) -> list[Problem]:
+    return list(dict.fromkeys(problems))
+
+
+def _shown(path: Path, folder: Path) -> str:
+    """Names a file the way the user would: relative to where they are, else relative to the experiment."""
+    for base in (Path.cwd(), folder):
+        if path.is_relative_to(base):
+            return str(path.relative_to(base))
+    return str(path)
+
+
+def load_experiment(path: Path | str, *, level: Level = "all", verify: bool = True) -> Experiment:
+    """Loads and checks an experiment.
+
+    Args:
+        path: `experiment.yaml`, or the folder that holds it.
+        level: `execution` and `all` check that task folders and bundles exist and match their pins; `analysis` never
+            looks at them.
+        verify: whether every pin must be there and match. `sign` loads without.
+
+    Raises:
+        ConfigError: with all problems of all files; a `PinError` when only pins are wrong.
+    """
+    path = Path(path)
+    path = (path / "experiment.yaml" if path.is_dir() else path).absolute()
+    # The folder is resolved first, so that "inside" below compares real places.
+    path = path.parent.resolve() / path.name
+    out = _Collector(path.parent)
+    source = out.read(path)
+    config = out.parse(source, ExperimentConfig)
+    if source is None or config is None:
+        out.finish()
+        raise AssertionError("unreachable")
+    roots = _roots(source, config, out)
+    inside = _inside(out, (path.parent, *roots))
+
+    cases_path, execution_path, analysis_path = (
+        inside(source, (key,), getattr(config, key)) for key in ("cases", "execution", "analysis")
+    )
+    cases_source = out.read(cases_path) if cases_path else None
+    cases_config = out.parse(cases_source, CasesConfig)
+    execution = out.parse(out.read(execution_path), ExecutionConfig) if execution_path else None
+    analysis = out.parse(out.read(analysis_path), AnalysisConfig) if analysis_path else None
+    cases: list[Case] = []
+    if cases_source and cases_config:
+        for index, pinned in enumerate(cases_config.cases):
+            case = _load_case(out, inside, cases_source, index, pinned, level, verify)
+            if case is not None:
+                cases.append(case)
+        _unique_cases(out, cases_source, cases)
+    out.finish()
+    # `finish` has raised unless everything is there.
+    assert cases_source is not None
+    assert cases_config is not None
+    assert execution is not None
+    assert analysis is not None
+    assert cases_path is not None
+    assert execution_path is not None
+    assert analysis_path is not None
+    return Experiment(
+        config=config,
+        source=source,
+        cases_source=cases_source,
+        cases_config=cases_config,
+        cases_sha256=digest_file(cases_path),
+        cases=tuple(cases),
+        execution=execution,
+        execution_sha256=digest_file(execution_path),
+        analysis=analysis,
+        analysis_sha256=digest_file(analysis_path),
+        roots=roots,
+    )
+
+
+type _Inside = Callable[[YamlSource, Location, str], Path | None]
+
+
+def _roots(source: YamlSource, config: ExperimentConfig, out: _Collector) -> tuple[Path, ...]:
+    roots: list[Path] = []
+    for index, root in enumerate(config.roots):
+        found = (source.path.parent / root).resolve()
+        if found.is_dir():
+            roots.append(found)
+        else:
+            out.problems.append(source.problem(("roots", index), f"no such folder: {root}"))
+    return tuple(roots)
+
+
+def _inside(out: _Collector, allowed: tuple[Path, ...]) -> _Inside:
+    def resolve(source: YamlSource, location: Location, relative: str) -> Path | None:
+        found = (source.path.parent / relative).resolve()
+        if not any(found.is_relative_to(root) for root in allowed):
+            out.problems.append(
+                source.problem(
+                    location,
+                    f"{relative} leaves the experiment's folder; move it inside or declare its folder under `roots:`",
+                )
+            )
+            return None
+        return found
+
+    return resolve
+
+
+def _load_case(
+    out: _Collector,
+    inside: _Inside,
+    named_in: YamlSource,
+    index: int,
+    pinned: Pinned,
+    level: Level,
+    verify: bool,
+) -> Case | None:
+    location: Location = ("cases", index)
+    path = inside(named_in, (*location, "path"), pinned.path)
+    source = out.read(path) if path else None
+    config = out.parse(source, CaseConfig)
+    if path is None or source is None or config is None:
+        return None
+    if verify:
+        _check_pin(out, named_in, location, pinned, path)
+    files: list[Path | None] = []
+    for key in ("description", "subsets"):
+        item: Pinned = getattr(config, key)
+        found = inside(source, (key, "path"), item.path)
+        if found and verify and found.is_file():
+            _check_pin(out, source, (key,), item, found)
+        files.append(found)
+    description = out.parse(out.read(files[0]), DescriptionConfig) if files[0] else None
+    subsets_source = out.read(files[1]) if files[1] else None
+    subsets = out.parse(subsets_source, SubsetsConfig)
+    if subsets_source and subsets:
+        _check_subsets(out, subsets_source, subsets, config)
+    if description is None or subsets is None:
+        return None
+    case = Case(config, source, digest_file(path), subsets, description)
+    if level != "analysis":
+        _check_folders(out, inside, case, verify)
+    return case
+
+
+def _check_subsets(out: _Collector, source: YamlSource, subsets: SubsetsConfig, config: CaseConfig) -> None:
+    known = {task.id for task in config.tasks}
+    for i, subset in enumerate(subsets.subsets):
+        for j, task in enumerate(subset.tasks):
+            if task not in known:
+                out.problems.append(
+                    source.problem(
+                        ("subsets", i, "tasks", j),
+                        f"subset {subset.id!r} names task {task!r}, which case {config.case_id!r} does not have",
+                    )
+                )
+
+
+def _check_folders(out: _Collector, inside: _Inside, case: Case, verify: bool) -> None:
+    wanted: list[tuple[Location, Pinned, str]] = [
+        (("tasks", i), task, f"task folder {task.path}") for i, task in enumerate(case.config.tasks)
+    ]
+    wanted += [(location, bundle, f"agent bundle {bundle.path}") for location, _, bundle in case.bundles()]
+    seen: dict[Path, str] = {}
+    for location, pinned, what in wanted:
+        path = inside(case.source, (*location, "path"), pinned.path)
+        if path is None:
+            continue
+        if what.startswith("task"):
+            # A trial is matched to its task by folder; one folder under two ids would be ambiguous.
+            if path in seen:
+                out.problems.append(case.source.problem(location, f"{what} is also that of {seen[path]}"))
+            seen[path] = what
+        if not path.is_dir():
+            out.problems.append(case.source.problem((*location, "path"), f"{what} does not exist"))
+        elif what.startswith("task") and not (path / "task.toml").is_file():
+            out.problems.append(
+                case.source.problem((*location, "path"), f"{what} has no task.toml; it is not a Harbor task")
+            )
+        elif verify:
+            _check_pin(out, case.source, location, pinned, path)
+
+
+def _check_pin(out: _Collector, source: YamlSource, location: Location, pinned: Pinned, path: Path) -> None:
+    if pinned.sha256 is None:
+        out.pins.append(source.problem(location, f"{pinned.path} is not pinned; run `metric-benchmark sign` once"))
+        return
+    with out.collecting():
+        found = digest_path(path)
+        if found != pinned.sha256:
+            out.pins.append(
+                source.problem(
+                    (*location, "sha256"),
+                    f"{pinned.path} has changed: found {found[:16]}..., pinned {pinned.sha256[:16]}...; restore it, or "
+                    "run `metric-benchmark sign` to accept the change",
+                )
+            )
+
+
+def _unique_cases(out: _Collector, source: YamlSource, cases: list[Case]) -> None:
+    seen: dict[str, str] = {}
+    for index, case in enumerate(cases):
+        if case.case_id in seen:
+            out.problems.append(
+                source.problem(("cases", index), f"case id {case.case_id!r} is also that of {seen[case.case_id]}")
+            )
+        seen[case.case_id] = case.source.shown

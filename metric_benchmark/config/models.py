@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The YAML files of an experiment as frozen models; what one file alone can get wrong is refused here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from metric_benchmark.config.fields import (
+    Config,
+    Fraction,
+    FreeSlug,
+    Pinned,
+    Positive,
+    RelativePath,
+    Reward,
+    Slug,
+)
+
+
+def _unique(what: str, ids: Iterable[str]) -> None:
+    twice = sorted(name for name, count in Counter(ids).items() if count > 1)
+    if twice:
+        raise ValueError(f"{what} given twice: {', '.join(twice)}; ids must be unique")
+
+
+class ExperimentConfig(Config):
+    """`experiment.yaml`: names the experiment and its three files."""
+
+    schema_name: Literal["metric-benchmark/experiment/v1"] = Field(alias="schema")
+    name: Slug
+    description: str = ""
+    cases: RelativePath
+    execution: RelativePath
+    analysis: RelativePath
+    roots: tuple[str, ...] = ()
+
+
+class CasesConfig(Config):
+    """`cases.yaml`: the pinned case files of an experiment."""
+
+    schema_name: Literal["metric-benchmark/cases/v1"] = Field(alias="schema")
+    cases: tuple[Pinned, ...] = Field(min_length=1)
+
+
+class AgentSpec(Config):
+    """Which agent runs: exactly one of `name`, `import_path`, or `bundle` with `entry`."""
+
+    name: str | None = None
+    import_path: str | None = Field(default=None, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+    bundle: Pinned | None = None
+    entry: str | None = Field(default=None, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+    model_name: str | None = None
+    kwargs: dict[str, Any] = {}
+    env: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        given = [key for key in ("name", "import_path", "bundle") if getattr(self, key) is not None]
+        if len(given) != 1:
+            found = " and ".join(f"`{key}`" for key in given) or "none of them"
+            raise ValueError(f"found {found}; expected exactly one of `name`, `import_path`, or `bundle` with `entry`")
+        if (self.bundle is None) != (self.entry is None):
+            raise ValueError('`bundle` and `entry` go together; write `entry: "file:Class"` beside the bundle')
+        return self
+
+
+class OperatorSpec(Config):
+    """What makes a mutant: an operator of ours, or `external/<label>` for a mutant that brings its own agent."""
+
+    name: str
+    params: dict[str, Any] = {}
+    seed: int = Field(default=0, ge=0)
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the mutant brings its own agent."""
+        return self.name.startswith("external/")
+
+
+def _operator(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+def _inherit(value: Any) -> Any:
+    return None if value == "inherit" else value
+
+
+class BaselineConfig(Config):
+    """The agent whose faulty versions the mutants are."""
+
+    agent: AgentSpec
+
+
+class MutantConfig(Config):
+    """One mutant: the inherited agent with an operator, or an agent of its own."""
+
+    id: FreeSlug
+    operator: Annotated[OperatorSpec, BeforeValidator(_operator)]
+    agent: Annotated[AgentSpec | None, BeforeValidator(_inherit)] = None
+
+    @model_validator(mode="after")
+    def _agent_fits_operator(self) -> Self:
+        if self.operator.is_external and self.agent is None:
+            raise ValueError(f"operator {self.operator.name!r} only names a fault; give the mutant its own `agent`")
+        if not self.operator.is_external and self.agent is not None:
+            raise ValueError(
+                f"operator {self.operator.name!r} acts on the baseline's agent; write `agent: inherit`, or name the "
+                "fault `external/<label>` to bring an own agent"
+            )
+        return self
+
+
+class TaskEntry(Pinned):
+    """One Harbor task folder of a case."""
+
+    id: Slug
+
+
+class CaseConfig(Config):
+    """`case.yaml`: one agent, its mutants, its tasks and its subsets."""
+
+    schema_name: Literal["metric-benchmark/case/v1"] = Field(alias="schema")
+    case_id: Slug
+    description: Pinned
+    subsets: Pinned
+    tasks: tuple[TaskEntry, ...] = Field(min_length=1)
+    baseline: BaselineConfig
+    mutants: tuple[MutantConfig, ...] = Field(min_length=1)
+
+    @field_validator("tasks", mode="after")
+    @classmethod
+    def _tasks_unique(cls, tasks: tuple[TaskEntry, ...]) -> tuple[TaskEntry, ...]:
+        _unique("task ids", (task.id for task in tasks))
+        return tasks
+
+    @field_validator("mutants", mode="after")
+    @classmethod
+    def _mutants_unique(cls, mutants: tuple[MutantConfig, ...]) -> tuple[MutantConfig, ...]:
+        _unique("mutant ids", (mutant.id for mutant in mutants))
+        return mutants
+
+
+class DescriptionConfig(Config):
+    """A case's description: what a coverage metric may know besides traces and subsets."""
+
+    schema_name: Literal["metric-benchmark/description/v1"] = Field(alias="schema")
+    title: str
+    text: str = ""
+    tools: tuple[str, ...] = ()
+
+
+class SubsetConfig(Config):
+    """A named set of task ids: one candidate eval suite."""
+
+    id: Slug
+    tasks: tuple[Slug, ...] = Field(min_length=1)
+
+    @field_validator("tasks", mode="after")
+    @classmethod
+    def _tasks_unique(cls, tasks: tuple[str, ...]) -> tuple[str, ...]:
+        _unique("task ids", tasks)
+        return tasks
+
+
+class SubsetsConfig(Config):
+    """`subsets.yaml`: the subsets of a case and how they were chosen."""
+
+    schema_name: Literal["metric-benchmark/subsets/v1"] = Field(alias="schema")
+    chosen_using: Literal["none", "coverage", "kills", "both"] = "none"
+    generator: dict[str, Any] | None = None
+    subsets: tuple[SubsetConfig, ...] = Field(min_length=1)
+
+    @field_validator("subsets", mode="after")
+    @classmethod
+    def _unique_ids(cls, subsets: tuple[SubsetConfig, ...]) -> tuple[SubsetConfig, ...]:
+        _unique("subset ids", (subset.id for subset in subsets))
+        return subsets
+
+
+class RoleConfig(Config):
+    """How often every task is attempted by a role's variants."""
+
+    attempts: int = Field(ge=1, le=10_000)
+
+
+class ControlConfig(RoleConfig):
+    """How many A/A runs of the baseline there are, and their attempts."""
+
+    count: int = Field(ge=0, le=1000)
+
+
+class RolesConfig(Config):
+    """Attempts per role; a role left out is not run (baseline and mutant always are)."""
+
+    baseline: RoleConfig
+    mutant: RoleConfig
+    screening: RoleConfig | None = None
+    control: ControlConfig | None = None
+
+
+class TimeoutsConfig(Config):
+    """Limits in seconds, and factors on the timeouts the tasks declare."""
+
+    agent_multiplier: Positive = 1.0
+    verifier_multiplier: Positive = 1.0
+    setup_multiplier: Positive = 1.0
+    job_s: Positive | None = None
+
+
+class BudgetConfig(Config):
+    """What an experiment may cost; reaching it leaves a state that can be continued."""
+
+    max_trials: int | None = Field(default=None, ge=1)
+    max_cost_usd: Positive | None = None
+    cost_bound_per_trial_usd: Positive | None = None
+
+    @model_validator(mode="after")
+    def _cost_needs_bound(self) -> Self:
+        if self.max_cost_usd is not None and self.cost_bound_per_trial_usd is None:
+            raise ValueError("`max_cost_usd` needs `cost_bound_per_trial_usd`: the most one trial can cost")
+        return self
+
+
+class EnvironmentSpec(Config):
+    """Where trials run: `auto`, `local`, `docker`, any other Harbor environment, or one by import path."""
+
+    type: str | None = None
+    import_path: str | None = Field(default=None, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+    kwargs: dict[str, Any] = {}
+    env: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.type is None) == (self.import_path is None):
+            raise ValueError("expected exactly one of `type` and `import_path`")
+        return self
+
+
+def _environment(value: Any) -> Any:
+    return {"type": value} if isinstance(value, str) else value
+
+
+class ExecutionConfig(Config):
+    """`execution.yaml`: how stage 1 runs."""
+
+    schema_name: Literal["metric-benchmark/execution/v1"] = Field(alias="schema")
+    roles: RolesConfig
+    concurrency: int = Field(default=2, ge=1, le=1000)
+    environment: Annotated[EnvironmentSpec, BeforeValidator(_environment)] = EnvironmentSpec(type="auto")
+    timeouts: TimeoutsConfig = TimeoutsConfig()
+    infrastructure_retries: int = Field(default=2, ge=0, le=100)
+    reward_key: str = Field(min_length=1)
+    budget: BudgetConfig = BudgetConfig()
+    max_trials_without_verdict: int = Field(default=0, ge=0)
+
+
+class KillRuleConfig(Config):
+    """How a task tells a mutant from the baseline (3-statistics, stage 2)."""
+
+    name: Literal["exact", "deterministic", "threshold"]
+    test: Literal["boschloo", "fisher"] = "boschloo"
+    alpha: float = Field(default=0.05, gt=0, lt=1)
+    drop: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _drop_belongs_to_threshold(self) -> Self:
+        if (self.name == "threshold") != (self.drop is not None):
+            raise ValueError("`drop` (the mean reward drop that counts as a kill) goes with the rule `threshold` only")
+        return self
+
+
+class ScoringConfig(Config):
+    """Settings of stage 2."""
+
+    kill_rule: KillRuleConfig
+    min_pass_share: Fraction = 0.8
+    min_valid_attempts: int | None = Field(default=None, ge=1)
+    pass_reward: Reward = 1.0
+
+
+class MetricConfig(Config):
+    """One coverage metric: `name` is its label, `metric` what implements it (default: the built-in of that name)."""
+
+    name: Slug
+    metric: str | None = None
+    settings: dict[str, Any] = {}
+
+
+class HypothesisConfig(Config):
+    """A claim made before the data: the association of a metric with the mutant score, at least this large."""
+
+    metric: Slug
+    direction: Literal["greater", "less"] = "greater"
+    minimum_effect: float = Field(gt=0, lt=1)
+    alpha: float = Field(default=0.05, gt=0, lt=0.5)
+
+
+class CorrelationConfig(Config):
+    """Settings of stage 4."""
+
+    replicates: int = Field(default=2000, ge=100, le=1_000_000)
+    seed: int = Field(default=0, ge=0)
+    hypotheses: tuple[HypothesisConfig, ...] = ()
+
+
+class AnalysisConfig(Config):
+    """`analysis.yaml`: stages 2, 3 and 4."""
+
+    schema_name: Literal["metric-benchmark/analysis/v1"] = Field(alias="schema")
+    scoring: ScoringConfig
+    coverage: tuple[MetricConfig, ...] = Field(min_length=1)
+    correlation: CorrelationConfig = CorrelationConfig()
+
+    @model_validator(mode="after")
+    def _names_match(self) -> Self:
+        _unique("metric names", (metric.name for metric in self.coverage))
+        known = {metric.name for metric in self.coverage}
+        unknown = sorted({h.metric for h in self.correlation.hypotheses} - known)
+        if unknown:
+            raise ValueError(f"hypotheses name metrics that `coverage` does not list: {', '.join(unknown)}")
+        return self

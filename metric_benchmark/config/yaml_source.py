@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads one YAML file into plain values and remembers on which line each of them stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from metric_benchmark.errors import ConfigError, Problem
+
+MAX_BYTES = 16 * 1024 * 1024
+MAX_NODES = 200_000
+MAX_DEPTH = 60
+
+type Location = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class YamlSource:
+    """A parsed YAML file: its plain value and the line of every value in it."""
+
+    path: Path
+    shown: str
+    value: Any
+    lines: dict[Location, int] = field(repr=False)
+
+    def place(self, location: Location = ()) -> str:
+        """Names a value as `file:line: a.b[2]`; a value that is not there has its parent's line."""
+        known = location
+        while known and known not in self.lines:
+            known = known[:-1]
+        where = f"{self.shown}:{self.lines.get(known, 1)}"
+        dotted = _dotted(location)
+        return f"{where}: {dotted}" if dotted else where
+
+    def problem(self, location: Location, message: str) -> Problem:
+        """Makes the problem of one value."""
+        return Problem(self.place(location), message)
+
+
+def _dotted(location: Location) -> str:
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader that gives plain values and lines, refuses duplicate keys and counts what aliases expand to."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.expanded = 0
+        self.lines: dict[Location, int] = {}
+        self.duplicates: list[tuple[int, str]] = []
+
+    def plain(self, node: yaml.Node, location: Location) -> Any:
+        self.expanded += 1
+        if self.expanded > MAX_NODES:
+            raise _TooLargeError(
+                f"the file expands to more than {MAX_NODES} values (aliases count each time they are used)"
+            )
+        if len(location) > MAX_DEPTH:
+            raise _TooLargeError(f"values are nested more than {MAX_DEPTH} deep")
+        self.lines[location] = node.start_mark.line + 1
+        if isinstance(node, yaml.SequenceNode):
+            return [self.plain(child, (*location, i)) for i, child in enumerate(node.value)]
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, location)
+        value: Any = self.construct_object(node)  # pyright: ignore[reportUnknownMemberType]
+        # Dates and binary blobs would not survive canonical JSON; what was written is what is meant.
+        return value if isinstance(value, bool | int | float | str | None) else str(node.value)
+
+    def _mapping(self, node: yaml.MappingNode, location: Location) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else "?"
+            if key in result:
+                self.duplicates.append((key_node.start_mark.line + 1, key))
+            result[key] = self.plain(value_node, (*location, key))
+            self.lines[(*location, key)] = key_node.start_mark.line + 1
+        return result
+
+
+def read_yaml(path: Path, shown: str | None = None) -> YamlSource:
+    """Reads a YAML file of ours.
+
+    Args:
+        path: the file.
+        shown: how messages name it (default: the path as given).
+
+    Raises:
+        ConfigError: the file is missing, unreadable, not YAML, not a mapping, has a key twice or expands too far.
+    """
+    shown = shown or str(path)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(Problem(shown, "no such file; check the path that names it")) from None
+    except OSError as error:
+        raise ConfigError(Problem(shown, f"cannot be read: {error.strerror}")) from None
+    if len(data) > MAX_BYTES:
+        raise ConfigError(Problem(shown, f"{len(data)} bytes; expected at most {MAX_BYTES}"))
+    try:
+        loader = _Loader(data.decode("utf-8-sig"))
+        node = loader.get_single_node()
+        value = loader.plain(node, ()) if node is not None else None
+    except UnicodeDecodeError as error:
+        raise ConfigError(Problem(shown, f"not UTF-8 (byte {error.start}); save the file as UTF-8")) from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConfigError(Problem(f"{shown}:{line}", f"not valid YAML: {error.problem}")) from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise ConfigError(Problem(shown, f"not valid YAML: {error}")) from None
+    except _TooLargeError as error:
+        raise ConfigError(Problem(shown, f"refused: {error}")) from None
+    if loader.duplicates:
+        raise ConfigError(
+            [Problem(f"{shown}:{line}", f"key {key!r} is given twice; keep one") for line, key in loader.duplicates]
+        )
+    if not isinstance(value, dict):
+        found = {list: "a list", type(None): "an empty file"}.get(type(value), f"a {type(value).__name__}")  # pyright: ignore[reportUnknownArgumentType]
+        raise ConfigError(Problem(f"{shown}:1", f"found {found}; expected a mapping with keys such as `schema:`"))
+    return YamlSource(path, shown, value, loader.lines)
+
+
+def parse_model[Model: BaseModel](source: YamlSource, model: type[Model]) -> Model:
+    """Validates a source against a model.
+
+    Raises:
+        ConfigError: with every problem of the file, each with its line.
+    """
+    try:
+        return model.model_validate(source.value)
+    except ValidationError as error:
+        raise ConfigError([_explain(source, item, model) for item in error.errors()]) from None
+
+
+def _explain(source: YamlSource, item: Any, model: type[BaseModel]) -> Problem:
+    location: Location = tuple(part for part in item["loc"] if not _is_branch(part))
+    kind, message = item["type"], item["msg"]
+    given: Any = item["input"]
+    if kind == "extra_forbidden":
+        import difflib
+
+        known = sorted(_known_keys(source.value, location, model))
+        near = difflib.get_close_matches(str(location[-1]), known, n=1)
+        hint = (
+            f"did you mean `{near[0]}`?" if near else f"expected one of: {', '.join(known)}" if known else "remove it"
+        )
+        return source.problem(location, f"unknown key; {hint}")
+    if kind == "missing":
+        return source.problem(location[:-1], f"key `{location[-1]}` is missing; add it")
+    shown = repr(given) if not isinstance(given, dict | list) else f"a {type(given).__name__}"  # pyright: ignore[reportUnknownArgumentType]
+    message = message.removeprefix("Value error, ")
+    return source.problem(location, message if kind == "value_error" else f"found {shown[:80]}; {message}")
+
+
+def _is_branch(part: str | int) -> bool:
+    """Pydantic adds the name of the tried union member to a location; it is not a key of the file."""
+    return isinstance(part, str) and part.startswith("is:")
+
+
+def _known_keys(value: Any, location: Location, model: type[BaseModel]) -> set[str]:
+    current: type[BaseModel] | None = model
+    for part in location[:-1]:
+        if current is None:
+            return set()
+        if isinstance(part, str):
+            info = current.model_fields.get(part)
+            current = _model_in(info.annotation) if info else None
+    if current is None:
+        return set()
+    return {info.alias or name for name, info in current.model_fields.items()}
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    import typing
+
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if isinstance(annotation, typing.TypeAliasType):
+        return _model_in(annotation.__value__)
+    for argument in typing.get_args(annotation):
+        found = _model_in(argument)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Updates a case's index, opens an evidence root, and seals the execution once its inventory is complete."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+from metric_benchmark.errors import EvidenceError, ExecutionError
+from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.locks import lock_case, lock_ledger
+from metric_benchmark.evidence.reader import read_index, read_run_id
+from metric_benchmark.evidence.writes import encode_record, rename, write_bytes, write_record
+from metric_benchmark.hashing import digest_bytes, digest_file
+from metric_benchmark.records.base import Implementation
+from metric_benchmark.records.execution import (
+    CaseIndex,
+    ExecutionInputs,
+    ExecutionManifest,
+    IndexEntry,
+    ManifestEntry,
+    RawResults,
+    Role,
+)
+
+
+def open_root(root: EvidenceRoot, run_id: str, implementation: Implementation) -> None:
+    """Names the run of a new root, or checks that an old one is of this run.
+
+    Raises:
+        EvidenceError: the root holds evidence of another run; nothing is written.
+    """
+    check_run_id(root, run_id)
+    if read_run_id(root) is None:
+        with lock_ledger(root):
+            if read_run_id(root) is None:
+                write_record(root.execution_inputs, ExecutionInputs(run_id=run_id, implementation=implementation))
+        check_run_id(root, run_id)
+
+
+def check_run_id(root: EvidenceRoot, run_id: str) -> None:
+    """Checks that a root is new or of this run.
+
+    Raises:
+        EvidenceError: the root holds evidence of another run.
+    """
+    found = read_run_id(root)
+    if found is not None and found != run_id:
+        raise EvidenceError(
+            f"{root.execution_inputs}: holds evidence of run {found!r}; expected {run_id!r}. Give another --output, or "
+            f"--run-id {found}"
+        )
+
+
+def update_index(root: EvidenceRoot, results: RawResults) -> bool:
+    """Writes a variant's raw results and enters them in its case's index.
+
+    Returns:
+        Whether the index changed. A change sets aside a sealed experiment and the manifest, which no longer hold.
+
+    Raises:
+        StorageError: the disk is full or not writable; the index is the old one.
+    """
+    folder = root.config(results.case, results.variant, results.config_hash)
+    path = folder / "raw-results.json"
+    data = encode_record(results)
+    digest = digest_bytes(data)
+    if not path.exists() or digest_file(path) != digest:
+        write_bytes(path, data)
+    entry = IndexEntry(
+        role=results.role,
+        config_hash=results.config_hash,
+        folder=folder.name,
+        raw_results=root.relative(path),
+        raw_results_sha256=digest,
+        n_without_verdict=results.n_without_verdict,
+    )
+    with lock_case(root, results.case):
+        old = read_index(root, results.case, run_id=results.run_id) if root.index(results.case).exists() else None
+        if old is not None and old.variants.get(results.variant) == entry:
+            return False
+        variants = {**(old.variants if old else {}), results.variant: entry}
+        set_aside_seals(root)
+        write_record(
+            root.index(results.case),
+            CaseIndex(
+                run_id=results.run_id,
+                case=results.case,
+                variants=dict(sorted(variants.items())),
+                implementation=results.implementation,
+            ),
+        )
+    return True
+
+
+def set_aside_seals(root: EvidenceRoot) -> None:
+    """Renames experiment.json and removes the manifest's authority before an index changes."""
+    with lock_ledger(root):
+        if root.experiment.exists():
+            for number in itertools.count(1):
+                target = root.path / f"experiment.superseded-{number}.json"
+                if not target.exists():
+                    rename(root.experiment, target)
+                    break
+        # The manifest names the index by digest; it is written anew by the next seal.
+        root.manifest.unlink(missing_ok=True)
+
+
+def seal_execution(
+    root: EvidenceRoot,
+    *,
+    run_id: str,
+    cases_sha256: str,
+    expected: Mapping[str, Mapping[str, tuple[Role, str]]],
+    max_without_verdict: int,
+    implementation: Implementation,
+) -> ExecutionManifest:
+    """Writes `execution.json` when the inventory is complete; unchanged evidence gives the same file.
+
+    Args:
+        root: the evidence root; the caller holds it.
+        run_id: the run it must be of.
+        cases_sha256: digest of `cases.yaml`.
+        expected: role and config hash of each variant of each case, by ids.
+        max_without_verdict: how many trials without a verdict are tolerated over all.
+        implementation: what writes the manifest.
+
+    Raises:
+        ExecutionError: variants are missing, out of date or have trials without a verdict; all are named.
+        EvidenceError: an index is damaged or of another run.
+    """
+    missing: list[str] = []
+    without = 0
+    cases: dict[str, ManifestEntry] = {}
+    for case_id, variants in expected.items():
+        path = root.index(case_id)
+        if not path.exists():
+            missing.append(f"{case_id}: nothing has been run")
+            continue
+        index = read_index(root, case_id, run_id=run_id)
+        for variant_id, (_, config_hash) in variants.items():
+            entry = index.variants.get(variant_id)
+            if entry is None:
+                missing.append(f"{case_id}|{variant_id}: not run")
+            elif entry.config_hash != config_hash:
+                missing.append(f"{case_id}|{variant_id}: its inputs have changed since it ran")
+            elif entry.n_without_verdict:
+                without += entry.n_without_verdict
+                if without > max_without_verdict:
+                    missing.append(f"{case_id}|{variant_id}: {entry.n_without_verdict} trials without a verdict")
+        cases[case_id] = ManifestEntry(index=root.relative(path), index_sha256=digest_file(path))
+    if missing:
+        raise ExecutionError(
+            [
+                f"execution is incomplete; run `metric-benchmark run-evals` again to continue ({len(missing)} open):",
+                *missing,
+            ]
+        )
+    manifest = ExecutionManifest(run_id=run_id, cases_sha256=cases_sha256, cases=cases, implementation=implementation)
+    if not root.manifest.exists() or digest_file(root.manifest) != digest_bytes(encode_record(manifest)):
+        write_record(root.manifest, manifest)
+    return manifest
+
+
+def read_execution_manifest(
+    root: EvidenceRoot, run_id: str, cases_sha256: str, case_ids: set[str]
+) -> ExecutionManifest:
+    """Reads the manifest for an analysis: run id, cases digest and case inventory must be this experiment's.
+
+    Raises:
+        EvidenceError: naming what differs; nothing has been written.
+    """
+    from metric_benchmark.evidence.reader import read_manifest
+
+    manifest = read_manifest(root, run_id=run_id)
+    if manifest.cases_sha256 != cases_sha256:
+        raise EvidenceError(
+            f"{root.manifest}: was made from another cases.yaml ({manifest.cases_sha256[:16]}..., now "
+            f"{cases_sha256[:16]}...); restore that file, or run `metric-benchmark run-evals` with the new one"
+        )
+    if set(manifest.cases) != case_ids:
+        extra, lacking = sorted(set(manifest.cases) - case_ids), sorted(case_ids - set(manifest.cases))
+        raise EvidenceError(
+            f"{root.manifest}: cases differ: not in the experiment {extra}, not in the evidence {lacking}"
+        )
+    return manifest

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where everything is below an evidence root: paths only, no reading or writing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+#: How many hex digits of a config hash name its folder.
+FOLDER_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class EvidenceRoot:
+    """The folder that holds one experiment's evidence (1-domain, "Evidence on disk")."""
+
+    path: Path
+
+    @property
+    def execution_inputs(self) -> Path:
+        """Names the run."""
+        return self.path / "execution-inputs.json"
+
+    @property
+    def ledger(self) -> Path:
+        """Append-only: budget, hypothesis digest at the first trial, seals."""
+        return self.path / "ledger.jsonl"
+
+    @property
+    def manifest(self) -> Path:
+        """The execution manifest."""
+        return self.path / "execution.json"
+
+    @property
+    def experiment_inputs(self) -> Path:
+        """The guard of the analysis."""
+        return self.path / "experiment-inputs.json"
+
+    @property
+    def experiment(self) -> Path:
+        """The seal of the whole experiment; its presence means complete."""
+        return self.path / "experiment.json"
+
+    @property
+    def report(self) -> Path:
+        """The report for people."""
+        return self.path / "report.html"
+
+    @property
+    def locks(self) -> Path:
+        """Lock files; nothing in them matters once no process runs."""
+        return self.path / ".locks"
+
+    def case(self, case_id: str) -> Path:
+        """A case's raw results."""
+        return self.path / "execution" / case_id
+
+    def index(self, case_id: str) -> Path:
+        """A case's index."""
+        return self.case(case_id) / "results.json"
+
+    def variant(self, case_id: str, variant_id: str) -> Path:
+        """All of a variant's runs, current and superseded."""
+        return self.case(case_id) / variant_id
+
+    def config(self, case_id: str, variant_id: str, config_hash: str) -> Path:
+        """A variant's runs under one configuration."""
+        return self.variant(case_id, variant_id) / config_hash[:FOLDER_DIGITS]
+
+    def trial(self, case_id: str, variant_id: str, folder: str, run: str, trial: str) -> Path:
+        """Harbor's native folder of one trial."""
+        return self.variant(case_id, variant_id) / folder / "jobs" / run / trial
+
+    def analysis(self, case_id: str) -> Path:
+        """A case's analysis: frozen inputs and the records of stages 2 to 4."""
+        return self.path / "analysis" / case_id
+
+    def mutant_kills(self, case_id: str, variant_id: str) -> Path:
+        """One mutant's or control's kills."""
+        return self.analysis(case_id) / "mutants" / f"{variant_id}.json"
+
+    def mutant_scores(self, case_id: str) -> Path:
+        """A case's mutant scores."""
+        return self.analysis(case_id) / "mutant-scores.json"
+
+    def coverage(self, case_id: str) -> Path:
+        """A case's coverage."""
+        return self.analysis(case_id) / "coverage.json"
+
+    def correlation(self, case_id: str) -> Path:
+        """A case's correlation."""
+        return self.analysis(case_id) / "correlation.json"
+
+    def relative(self, path: Path) -> str:
+        """Names a path below the root the way records do."""
+        return path.relative_to(self.path).as_posix()

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads an agent from a bundle folder, so that bundles whose modules share names do not collide."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, override
+
+from harbor.agents.base import BaseAgent
+
+from metric_benchmark.errors import PinError
+from metric_benchmark.hashing import digest_folder
+
+
+@functools.cache
+def load_entry(bundle_dir: str, bundle_sha256: str, entry: str) -> type[BaseAgent]:
+    """Imports `module:Class` of a bundle as a package named after the bundle's digest.
+
+    Modules of a bundle import each other relatively (`from .policy import Policy`).
+
+    Raises:
+        PinError: the bundle's content differs from its digest.
+        ImportError: the module or class does not exist.
+    """
+    found = digest_folder(Path(bundle_dir))
+    if found != bundle_sha256:
+        raise PinError(
+            f"{bundle_dir}: the agent bundle has changed: found {found[:16]}..., pinned {bundle_sha256[:16]}..."
+        )
+    package = f"_mb_bundle_{bundle_sha256[:16]}"
+    if package not in sys.modules:
+        module = types.ModuleType(package)
+        module.__path__ = [bundle_dir]
+        sys.modules[package] = module
+    module_name, _, class_name = entry.partition(":")
+    loaded = importlib.import_module(f"{package}.{module_name}")
+    agent_class = getattr(loaded, class_name, None)
+    if not (isinstance(agent_class, type) and issubclass(agent_class, BaseAgent)):
+        raise ImportError(f"{entry}: {class_name} is not a Harbor agent class in {module_name}.py of the bundle")
+    return agent_class
+
+
+class BundleAgent(BaseAgent):
+    """Stands for an agent of a bundle: constructing it gives the bundle's own agent."""
+
+    # Python calls no __init__ here: what is built is not an instance of this class.
+    def __new__(  # pyright: ignore[reportInconsistentConstructor]
+        cls,
+        logs_dir: Path,
+        *,
+        bundle_dir: str,
+        bundle_sha256: str,
+        entry: str,
+        agent_kwargs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> BaseAgent:
+        """Builds the bundle's agent with its own kwargs and those Harbor adds."""
+        return load_entry(bundle_dir, bundle_sha256, entry)(logs_dir=logs_dir, **(agent_kwargs or {}), **kwargs)
+
+    @classmethod
+    @override
+    def preflight(cls, kwargs: dict[str, Any] | None = None, env: Mapping[str, str] | None = None) -> None:
+        """Runs the preflight of the bundle's agent."""
+        given = kwargs or {}
+        inner = load_entry(given["bundle_dir"], given["bundle_sha256"], given["entry"])
+        inner.preflight(kwargs=given.get("agent_kwargs"), env=env)
+
+    @staticmethod
+    @override
+    def name() -> str:
+        """The name Harbor shows before the bundle's agent is built."""
+        return "bundle"

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parent's side of a variant's child process: starts it, hands it jobs, reads its events, leaves none behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from metric_benchmark.errors import ConfigError, ExecutionError
+from metric_benchmark.execution.worker import JobRequest
+
+#: How long a cancelled job may take to stop its environments before it is killed, in seconds.
+STOP_GRACE_S = 30.0
+
+type Event = dict[str, Any]
+
+
+class HarborChild:
+    """One child process that runs Harbor jobs in turn; use as a context manager.
+
+    Leaving the context ends the child: it cancels what runs, stops its environments and is killed if it does not.
+    """
+
+    def __init__(self) -> None:
+        # Closed by `close`, which leaving the context calls.
+        self._log = tempfile.TemporaryFile(prefix="mb-harbor-")  # noqa: SIM115
+        # LiteLLM and Harbor's telemetry would each try the network, with retries, at every start.
+        environment = os.environ | {
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "HARBOR_TELEMETRY": "0",
+            "PYTHONUNBUFFERED": "1",
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "metric_benchmark.execution.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=environment,
+            # An interrupt at the terminal is ours to handle; the child is then told to stop.
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def run_job(self, request: JobRequest, on_event: Callable[[Event], None]) -> None:
+        """Runs one job to its end.
+
+        Args:
+            request: the job.
+            on_event: called with each `trial_start` and `trial_end` event.
+
+        Raises:
+            ConfigError: the job was refused before any trial started; with all reasons.
+            ExecutionError: Harbor could not run the job, or the child died.
+        """
+        assert self._process.stdin
+        assert self._process.stdout
+        try:
+            self._process.stdin.write(request.model_dump_json().encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._died() from None
+        for line in self._process.stdout:
+            event: Event = json.loads(line)
+            match event["event"]:
+                case "trial_start" | "trial_end":
+                    on_event(event)
+                case "refused":
+                    raise ConfigError(list(event["problems"]))
+                case "job_error":
+                    raise JobFailedError(f"Harbor could not run the job: {event['type']}: {event['message']}")
+                case "job_end":
+                    return
+                case _:
+                    pass
+        raise self._died()
+
+    def close(self) -> None:
+        """Ends the child."""
+        process = self._process
+        try:
+            if process.stdin:
+                process.stdin.close()
+        except BrokenPipeError:
+            pass
+        try:
+            process.wait(STOP_GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            if process.stdout:
+                process.stdout.close()
+            self._log.close()
+
+    def _died(self) -> ExecutionError:
+        status = self._process.wait()
+        return ChildDiedError(f"the Harbor process ended with status {status}; the end of its log:\n{self._log_tail()}")
+
+    def _log_tail(self, size: int = 2000) -> str:
+        self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, self._log.tell() - size))
+        return self._log.read().decode(errors="replace").strip() or "(empty)"
+
+
+class JobFailedError(ExecutionError):
+    """Harbor raised instead of running the job; running it again would do the same."""
+
+
+class ChildDiedError(ExecutionError):
+    """The child process died; its finished trials are kept, and the job may be run again."""
+
+
+def job_config(
+    *,
+    jobs_dir: Path,
+    run: str,
+    attempts: int,
+    task_paths: list[str],
+    agent: dict[str, Any],
+    environment: dict[str, Any],
+    concurrency: int,
+    multipliers: dict[str, float],
+) -> dict[str, Any]:
+    """Returns Harbor's job configuration for one run: no retries of Harbor's own, which delete evidence."""
+    return {
+        "job_name": run,
+        "jobs_dir": str(jobs_dir),
+        "n_attempts": attempts,
+        "n_concurrent_trials": concurrency,
+        "quiet": True,
+        "retry": {"max_retries": 0},
+        "agent_timeout_multiplier": multipliers["agent"],
+        "verifier_timeout_multiplier": multipliers["verifier"],
+        "agent_setup_timeout_multiplier": multipliers["setup"],
+        "environment_build_timeout_multiplier": multipliers["setup"],
+        "environment": environment,
+        "agents": [agent],
+        "tasks": [{"path": path} for path in task_paths],
+    }

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The child process of a variant: runs Harbor jobs one after another and relays their progress as JSON lines.
+
+Requests come on standard input, one JSON object a line; events leave on standard output. Harbor logs to a global logger
+and prints, so that its output goes to standard error and two jobs never share a process at one time. End of input means
+that the parent is gone: the running job is cancelled, its environments are stopped, and the process ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+type Emit = Callable[[dict[str, Any]], None]
+
+
+class JobRequest(BaseModel):
+    """One job to run: Harbor's own job configuration and what Harbor has no setting for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    job: dict[str, Any]
+    timeout_s: float | None = None
+    reward_key: str
+    sandbox: bool = False
+
+
+def main() -> int:
+    """Serves requests until the input ends."""
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
+    os.dup2(2, 1)
+
+    def emit(event: dict[str, Any]) -> None:
+        output.write(json.dumps(event) + "\n")
+
+    try:
+        asyncio.run(_serve(emit))
+    except asyncio.CancelledError:
+        return 130
+    except BrokenPipeError:
+        return 1
+    return 0
+
+
+async def _serve(emit: Emit) -> None:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=64 * 1024 * 1024)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    me = asyncio.current_task()
+    assert me is not None
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, me.cancel)
+    emit({"event": "ready"})
+    following = asyncio.ensure_future(reader.readline())
+    while line := await following:
+        following = asyncio.ensure_future(reader.readline())
+        job = asyncio.ensure_future(_run(JobRequest.model_validate_json(line), emit))
+        try:
+            # The parent sends the next request only after a job's end, so whatever is readable now is the end of input.
+            await asyncio.wait({job, following}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not job.done():
+                job.cancel()
+                await asyncio.gather(job, return_exceptions=True)
+        job.result()
+
+
+async def _run(request: JobRequest, emit: Emit) -> None:
+    # Imported late: a child that only waits should not have paid for it, and the parent never does.
+    from harbor.job import Job
+    from harbor.models.job.config import JobConfig
+    from harbor.trial.hooks import TrialEvent
+
+    config = JobConfig.model_validate(request.job)
+    try:
+        refused = await refusals(config, sandbox=request.sandbox)
+        if refused:
+            emit({"event": "refused", "problems": refused})
+            return
+        job = await Job.create(config)
+        job.add_hook(TrialEvent.START, _reporter(emit, "trial_start", request.reward_key))
+        job.add_hook(TrialEvent.END, _reporter(emit, "trial_end", request.reward_key))
+        async with asyncio.timeout(request.timeout_s):
+            await job.run()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever Harbor raises is reported, never lost
+        emit({"event": "job_error", "type": type(error).__name__, "message": str(error)[:2000]})
+        return
+    emit({"event": "job_end"})
+
+
+def _reporter(emit: Emit, kind: str, reward_key: str) -> Callable[[Any], Any]:
+    async def report(event: Any) -> None:
+        try:
+            result = event.result
+            rewards: dict[str, Any] = (result.verifier_result.rewards if result.verifier_result else None) or {}
+            exceptions = result.recorded_exceptions()
+            emit(
+                {
+                    "event": kind,
+                    "trial": event.trial_name,
+                    "task_path": str(event.config.task.path),
+                    "reward": rewards.get(reward_key),
+                    "cost_usd": result.compute_token_cost_totals()[3],
+                    "exception": exceptions[0].exception_type if exceptions else None,
+                }
+            )
+        except Exception as error:  # noqa: BLE001 - a hook that raises would abort the whole job
+            print(f"progress report failed: {error!r}", file=sys.stderr)  # noqa: T201
+
+    return report
+
+
+async def refusals(config: Any, *, sandbox: bool) -> list[str]:
+    """Returns why this job cannot run; checked beforehand because Harbor cancels all trials when one cannot be created.
+
+    Args:
+        config: Harbor's `JobConfig`.
+        sandbox: whether trials run in the local sandbox.
+    """
+    from harbor.models.trial.config import TrialConfig
+    from harbor.trial.trial import Trial
+
+    problems = _agent_refusals(config)
+    for task in config.tasks:
+        if sandbox:
+            from metric_benchmark.execution.sandbox import check_task
+
+            found = check_task(Path(task.path), **config.environment.kwargs)
+            if found:
+                problems += [f"task {task.path}: {reason}" for reason in found]
+                continue
+        with tempfile.TemporaryDirectory(prefix="mb-check-") as scratch:
+            trial = TrialConfig(
+                task=task, trials_dir=Path(scratch), agent=config.agents[0], environment=config.environment
+            )
+            try:
+                await Trial.create(trial)
+            except Exception as error:  # noqa: BLE001 - any refusal of Harbor's belongs in the list
+                problems.append(f"task {task.path}: {type(error).__name__}: {error}")
+    return list(dict.fromkeys(problems))
+
+
+def _agent_refusals(config: Any) -> list[str]:
+    from metric_benchmark.keys import MUTANT_AGENT
+
+    problems: list[str] = []
+    for agent in config.agents:
+        if agent.import_path == MUTANT_AGENT:
+            import importlib
+
+            module = importlib.import_module(MUTANT_AGENT.partition(":")[0])
+            problems += module.refusal_for({"import_path": agent.import_path, "kwargs": agent.kwargs})
+    return problems
+
+
+if __name__ == "__main__":
+    sys.exit(main())

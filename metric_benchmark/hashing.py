@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Digests: canonical JSON, files, folders, and the code of a part of this package."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from metric_benchmark.errors import PinError
+
+_IGNORED_DIRS = frozenset({"__pycache__"})
+
+
+def canonical_json(value: Any) -> bytes:
+    """Encodes a JSON value in the one form we digest and write: sorted keys, UTF-8, no NaN.
+
+    Raises:
+        ValueError: the value holds NaN or an infinity.
+    """
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def digest_bytes(data: bytes) -> str:
+    """Returns the SHA-256 of `data` as 64 hex digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest_json(value: Any) -> str:
+    """Returns the SHA-256 of the canonical JSON of `value`."""
+    return digest_bytes(canonical_json(value))
+
+
+def digest_file(path: Path) -> str:
+    """Returns the SHA-256 of a file's bytes.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def walk_files(folder: Path) -> Iterator[Path]:
+    """Yields the files below `folder` in the order of their POSIX paths; compiled Python is left out."""
+    found: list[Path] = []
+    for parent, dirs, files in os.walk(folder):
+        dirs[:] = sorted(d for d in dirs if d not in _IGNORED_DIRS)
+        here = Path(parent)
+        found += [here / d for d in dirs if (here / d).is_symlink()]
+        found += [here / f for f in files if not f.endswith(".pyc")]
+    yield from sorted(found, key=lambda p: p.relative_to(folder).as_posix())
+
+
+def digest_folder(folder: Path) -> str:
+    """Returns one SHA-256 over all files below `folder`: paths, owner-execute bits and contents.
+
+    Symbolic links count by their target text, which must stay inside the folder.
+
+    Raises:
+        PinError: the folder holds a link that leaves it, or a file that is not a regular file.
+    """
+    lines: list[list[str]] = []
+    for path in walk_files(folder):
+        name = path.relative_to(folder).as_posix()
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            if not path.resolve().is_relative_to(folder.resolve()):
+                raise PinError(f"{path}: a symbolic link that leaves the pinned folder; copy the file instead")
+            lines.append([name, "link", str(path.readlink())])
+        elif stat.S_ISREG(mode):
+            lines.append([name, "x" if mode & stat.S_IXUSR else "-", digest_file(path)])
+        else:
+            raise PinError(f"{path}: neither a file, a folder nor a link; remove it from the pinned folder")
+    return digest_json(lines)
+
+
+def digest_path(path: Path) -> str:
+    """Returns the digest of a file or of a folder, whichever `path` is."""
+    return digest_folder(path) if path.is_dir() else digest_file(path)
+
+
+@functools.cache
+def implementation_digest(*parts: str) -> str:
+    """Returns one SHA-256 over the source of parts of this package, e.g. `("scoring",)` or `("hashing.py",)`."""
+    root = Path(__file__).parent
+    return digest_json([[part, digest_path(root / part)] for part in parts])
