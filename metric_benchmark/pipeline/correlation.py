@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stage 4 on an evidence root: pairs, estimates and verdicts of a case."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from metric_benchmark.correlation import correlate
+from metric_benchmark.evidence.reader import read_record
+from metric_benchmark.evidence.writes import write_record
+from metric_benchmark.hashing import digest_file, digest_json
+from metric_benchmark.pipeline.inputs import ExperimentRun, freeze_inputs
+from metric_benchmark.pipeline.provenance import Provenance, current_record, require_current
+from metric_benchmark.records.correlation import Correlation
+from metric_benchmark.records.coverage import CoverageRecord
+from metric_benchmark.records.scores import MutantKills, MutantScores
+
+
+def correlate_case(run: ExperimentRun, case_id: str) -> Correlation:
+    """Stage 4 of a case; verifies first that stages 2 and 3 belong to the current evidence.
+
+    Raises:
+        EvidenceError: mutant scores or coverage are missing, damaged or out of date.
+    """
+    inputs = freeze_inputs(run, case_id)
+    scores = _verified_scores(run, case_id)
+    coverage = _verified_coverage(run, case_id)
+    settings = run.experiment.analysis.correlation
+    provenance = Provenance(
+        "correlation",
+        {
+            "correlation": digest_json(inputs.selection.correlation),
+            "subsets": digest_json(inputs.subsets.to_json()),
+        },
+        {
+            "mutant-scores": digest_file(run.root.mutant_scores(case_id)),
+            "coverage": digest_file(run.root.coverage(case_id)),
+        },
+    )
+    path = run.root.correlation(case_id)
+    found = current_record(path, Correlation, provenance)
+    if found is not None:
+        return found
+    record = correlate(
+        scores,
+        {name: metric.model_dump(mode="json") for name, metric in coverage.metrics.items()},
+        inputs.subset_tasks,
+        settings,
+        np.random.default_rng(settings.seed),
+        chosen_using=inputs.subsets.chosen_using,
+        case=case_id,
+    ).model_copy(update=provenance.fields())
+    write_record(path, record)
+    return record
+
+
+def _verified_scores(run: ExperimentRun, case_id: str) -> MutantScores:
+    scores = read_record(run.root.mutant_scores(case_id), MutantScores)
+    index = run.index(case_id)
+    for variant, entry in index.variants.items():
+        kills = f"mutants/{variant}"
+        if kills in scores.evidence:
+            record = read_record(run.root.mutant_kills(case_id, variant), MutantKills, sha256=scores.evidence[kills])
+            require_current(run.root.mutant_scores(case_id), record.evidence.get(variant), entry.raw_results_sha256)
+    return scores
+
+
+def _verified_coverage(run: ExperimentRun, case_id: str) -> CoverageRecord:
+    coverage = read_record(run.root.coverage(case_id), CoverageRecord)
+    entry = run.index(case_id).variants["baseline"]
+    require_current(run.root.coverage(case_id), coverage.evidence.get("baseline"), entry.raw_results_sha256)
+    return coverage

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stage 3 on an evidence root: a case's coverage by every configured metric."""
+
+from __future__ import annotations
+
+from metric_benchmark.coverage.measure import measure_coverage
+from metric_benchmark.coverage.registry import MetricSpec
+from metric_benchmark.coverage.traces import BaselineTrial
+from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.reader import read_raw_results, read_record
+from metric_benchmark.evidence.writes import write_record
+from metric_benchmark.hashing import digest_json
+from metric_benchmark.pipeline.inputs import ExperimentRun, freeze_inputs, raw_digests
+from metric_benchmark.pipeline.provenance import Provenance
+from metric_benchmark.records.coverage import CoverageRecord
+from metric_benchmark.records.execution import RawResults
+
+
+def measure_case(run: ExperimentRun, case_id: str, *, replay: bool = False) -> CoverageRecord:
+    """Stage 3 of a case: its coverage by every configured metric.
+
+    Args:
+        run: the experiment and its evidence.
+        case_id: the case.
+        replay: only cached answers count; no metric command is launched.
+
+    Raises:
+        EvidenceError: the baseline's results or a trajectory are missing or damaged.
+        MetricError: a metric failed, or `replay` found no cached answer.
+    """
+    inputs = freeze_inputs(run, case_id)
+    index = run.index(case_id)
+    baseline = read_raw_results(run.root, index, "baseline")
+    metrics = [MetricSpec(**metric) for metric in inputs.metrics.metrics]
+    record = measure_coverage(
+        case_id,
+        tasks=inputs.selection.tasks,
+        baseline=[_baseline_trial(run.root, baseline, i) for i in range(len(baseline.trials))],
+        subsets=inputs.subset_tasks,
+        description=inputs.description.description,
+        metrics=metrics,
+        cache=run.root.path / "coverage-cache" / case_id,
+        replay=replay,
+        base=(run.experiment.folder / run.experiment.config.analysis).parent,
+    )
+    provenance = Provenance(
+        "coverage",
+        {
+            "subsets": digest_json(inputs.subsets.to_json()),
+            "metrics": digest_json(inputs.metrics.to_json()),
+            "description": digest_json(inputs.description.to_json()),
+            **{f"code:{name}": metric.code_sha256 for name, metric in record.metrics.items()},
+        },
+        raw_digests(index, "baseline"),
+    )
+    record = record.model_copy(update=provenance.fields())
+    path = run.root.coverage(case_id)
+    if not path.exists() or read_record(path, CoverageRecord) != record:
+        write_record(path, record)
+    return record
+
+
+def _baseline_trial(root: EvidenceRoot, results: RawResults, number: int) -> BaselineTrial:
+    trial = results.trials[number]
+    return BaselineTrial(
+        task=trial.task,
+        attempt=trial.attempt,
+        status=trial.status,
+        folder=root.trial(results.case, results.variant, trial.folder, trial.run, trial.trial),
+        trajectory_sha256=trial.trajectory_sha256,
+    )

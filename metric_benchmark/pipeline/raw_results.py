@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stage 1 of one variant on an evidence root."""
+
+from __future__ import annotations
+
+from metric_benchmark.errors import ConfigError
+from metric_benchmark.evidence.index import open_root
+from metric_benchmark.evidence.locks import lock_root
+from metric_benchmark.execution.runner import OnProgress, VariantRun, run_variant
+from metric_benchmark.pipeline.inputs import ExperimentRun
+from metric_benchmark.pipeline.provenance import implementation
+from metric_benchmark.variants import resolve_variants
+
+
+def run_raw_results(run: ExperimentRun, case_id: str, variant_id: str, on_progress: OnProgress) -> VariantRun:
+    """Stage 1 of one variant; other variants may run beside it.
+
+    Raises:
+        ConfigError: there is no such variant, or a task or agent is refused.
+        EvidenceError: the root holds another run's evidence, or trials nobody planned.
+        ExecutionError: Harbor cannot run the job.
+        LockedError: the root or the variant is in use.
+        StorageError: the disk is full or not writable.
+    """
+    variants = {v.variant_id: v for v in resolve_variants(run.experiment, case_id=case_id)}
+    variant = variants.get(variant_id)
+    if variant is None:
+        raise ConfigError(f"case {case_id!r} has no variant {variant_id!r}; it has: {', '.join(variants)}")
+    with lock_root(run.root, "shared"):
+        open_root(run.root, run.run_id, implementation("execution"))
+        return run_variant(
+            run.root,
+            variant,
+            run.experiment.execution,
+            run_id=run.run_id,
+            implementation=implementation("execution"),
+            on_progress=on_progress,
+        )

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seals: the execution once its inventory is complete, the experiment once everything was re-checked."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from metric_benchmark.config import load_experiment
+from metric_benchmark.errors import EvidenceError
+from metric_benchmark.evidence.index import read_execution_manifest
+from metric_benchmark.evidence.index import seal_execution as seal_inventory
+from metric_benchmark.evidence.ledger import append_entry
+from metric_benchmark.evidence.locks import lock_ledger
+from metric_benchmark.evidence.reader import read_case_results, read_record
+from metric_benchmark.evidence.writes import write_record
+from metric_benchmark.hashing import digest_file
+from metric_benchmark.pipeline.inputs import ExperimentRun
+from metric_benchmark.pipeline.provenance import implementation, require_current
+from metric_benchmark.records.analysis import CaseSeal, ExperimentInputs, ExperimentSeal
+from metric_benchmark.records.base import comparable
+from metric_benchmark.records.correlation import Correlation
+from metric_benchmark.records.execution import ExecutionManifest, Role
+from metric_benchmark.variants import resolve_variants
+
+
+def seal_execution(run: ExperimentRun) -> ExecutionManifest:
+    """Writes `execution.json`; pins are verified once more before it is written.
+
+    Raises:
+        ExecutionError: the inventory is not complete; every open variant is named.
+        PinError: an input changed while the experiment ran.
+    """
+    load_experiment(run.experiment.source.path, level="execution")
+    expected: dict[str, dict[str, tuple[Role, str]]] = {case.case_id: {} for case in run.experiment.cases}
+    for variant in resolve_variants(run.experiment):
+        expected[variant.case_id][variant.variant_id] = (variant.role, variant.config_hash)
+    return seal_inventory(
+        run.root,
+        run_id=run.run_id,
+        cases_sha256=run.experiment.cases_sha256,
+        expected=expected,
+        max_without_verdict=run.experiment.execution.max_trials_without_verdict,
+        implementation=implementation("execution"),
+    )
+
+
+def check_saved_execution(run: ExperimentRun) -> ExecutionManifest:
+    """Checks run id, cases digest, case inventory and every record of saved evidence; writes nothing.
+
+    Raises:
+        EvidenceError: the evidence is missing, damaged or of another run.
+    """
+    case_ids = {case.case_id for case in run.experiment.cases}
+    manifest = read_execution_manifest(run.root, run.run_id, run.experiment.cases_sha256, case_ids)
+    for case_id in case_ids:
+        read_case_results(run.root, manifest, case_id)
+    return manifest
+
+
+def guard_analysis(run: ExperimentRun, manifest: ExecutionManifest) -> None:
+    """Writes `experiment-inputs.json` after execution and manifest were checked."""
+    guard = ExperimentInputs(
+        run_id=run.run_id,
+        name=run.experiment.name,
+        cases_sha256=manifest.cases_sha256,
+        inputs={"execution": run.experiment.execution_sha256, "analysis": run.experiment.analysis_sha256},
+        evidence={"execution.json": digest_file(run.root.manifest)},
+        implementation=implementation("execution"),
+    )
+    path = run.root.experiment_inputs
+    if not path.exists() or read_record(path, ExperimentInputs) != guard:
+        write_record(path, guard)
+
+
+def seal_experiment(run: ExperimentRun) -> ExperimentSeal:
+    """Writes `experiment.json` last, after all evidence and every case's correlation were verified again.
+
+    Raises:
+        EvidenceError: something is missing, damaged or out of date.
+    """
+    manifest = check_saved_execution(run)
+    guard_analysis(run, manifest)
+    cases: dict[str, CaseSeal] = {}
+    evidence = {"execution.json": digest_file(run.root.manifest)}
+    environments: set[str] = set()
+    n_trials = n_without = 0
+    for case in run.experiment.cases:
+        correlation = read_record(run.root.correlation(case.case_id), Correlation)
+        for name, path in (
+            ("mutant-scores", run.root.mutant_scores(case.case_id)),
+            ("coverage", run.root.coverage(case.case_id)),
+        ):
+            if not path.exists():
+                raise EvidenceError(f"{path}: missing; run its stage again")
+            require_current(run.root.correlation(case.case_id), correlation.evidence.get(name), digest_file(path))
+            evidence[run.root.relative(path)] = digest_file(path)
+        path = run.root.correlation(case.case_id)
+        evidence[run.root.relative(path)] = digest_file(path)
+        verdicts = {name: metric.verdict.verdict for name, metric in correlation.metrics.items()}
+        cases[case.case_id] = CaseSeal(verdicts=dict(verdicts))
+        for results in read_case_results(run.root, manifest, case.case_id).values():
+            n_trials += len(results.trials)
+            n_without += results.n_without_verdict
+            environments.add(str(results.environment.get("type") or results.environment.get("import_path")))
+    seal = ExperimentSeal(
+        run_id=run.run_id,
+        name=run.experiment.name,
+        cases_sha256=manifest.cases_sha256,
+        cases=cases,
+        native_validation="not_done",
+        sealed_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        n_trials=n_trials,
+        n_without_verdict=n_without,
+        environments=sorted(environments),
+        inputs={"execution": run.experiment.execution_sha256, "analysis": run.experiment.analysis_sha256},
+        evidence=evidence,
+        implementation=implementation("correlation"),
+    )
+    return _write_once(run, seal)
+
+
+def _write_once(run: ExperimentRun, seal: ExperimentSeal) -> ExperimentSeal:
+    """Keeps the seal that is there when only its time would differ."""
+    path = run.root.experiment
+    if path.exists():
+        found = read_record(path, ExperimentSeal)
+        if comparable(found) == comparable(seal) and found.evidence == seal.evidence:
+            return found
+    with lock_ledger(run.root):
+        append_entry(run.root, "seal", evidence_sha256=seal.evidence["execution.json"])
+    write_record(path, seal)
+    return seal
