@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+# No pathlib in here: it would double the time the interpreter takes to start.
+# ruff: noqa: PTH116, PTH123, PTH208
+"""PID 1 of a sandbox: sets the place up, then forks one supervisor per request until its owner is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+from . import kernel
+from .root import RootSpec, enter_root
+from .supervisor import supervise
+
+# Docker's default set by number: chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service net_raw
+# sys_chroot mknod audit_write setfcap. Without sys_admin sandbox root cannot undo the mounts that protect /proc.
+KEPT_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
+_WATCH_MS = 200
+
+
+def run_init(spec: dict[str, Any], channel: socket.socket) -> NoReturn:
+    """Become the sandbox's PID 1; ends, and with it every process inside, when ``channel`` closes."""
+    status = 1
+    try:
+        network, watched = _set_up(spec)
+        channel.send(b'{"ready": true}')
+        _serve(spec, channel, network, watched)
+        status = 0
+    except BaseException as error:  # noqa: BLE001 - PID 1 must not return into the launcher's code
+        with contextlib.suppress(OSError):
+            channel.send(json.dumps({"error": str(error) or type(error).__name__}).encode())
+    os._exit(status)
+
+
+def _set_up(spec: dict[str, Any]) -> tuple[int | None, bool]:
+    """Build the root, give up what programs inside must not get; return the private network and whether to watch."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps orphans
+    kernel.set_title(f"mb-sandbox {spec['token']} owner={spec['owner']}")
+    kernel.set_name("mb-sandbox")
+    kernel.new_session_keyring()
+    socket.sethostname(spec["hostname"])
+    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as handle:
+        handle.write("500")  # when memory runs out a sandbox goes before the host's own processes
+    private = _make_private_network() if spec["network"] == "both" else None
+    if spec["network"] == "none":
+        kernel.raise_loopback()
+    bounded = enter_root(
+        RootSpec(
+            base=spec["base"],
+            disk_mb=spec["disk_mb"],
+            max_processes=spec["max_processes"],
+            network=spec["network"] != "none",
+            hostname=spec["hostname"],
+            folders=tuple(spec["folders"]),
+        )
+    )
+    kernel.limit_capabilities(KEPT_CAPABILITIES)
+    kernel.forbid_inspection()
+    _leave_host_files()
+    sys.path.clear()  # from here on an import would run the sandbox's code with this process's rights
+    sys.meta_path.clear()
+    gc.freeze()
+    return private, not bounded
+
+
+def _leave_host_files() -> None:
+    null = os.open("/dev/null", os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard, inheritable=False)
+    os.close(null)
+
+
+def _make_private_network() -> int:
+    """A network namespace with loopback alone, kept open for the phases that forbid the network."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    child = os.fork()
+    if child == 0:
+        try:
+            os.unshare(kernel.CLONE_NEWNET)
+            kernel.raise_loopback()
+            socket.send_fds(theirs, [b"1"], [os.open("/proc/self/ns/net", os.O_RDONLY)])
+        finally:
+            os._exit(0)
+    theirs.close()
+    _, fds, _, _ = socket.recv_fds(ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
+    ours.close()
+    if not fds:
+        raise OSError("a private network namespace could not be made")
+    return fds[0]
+
+
+def _serve(spec: dict[str, Any], channel: socket.socket, private: int | None, watched: bool) -> None:
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    # Root is exempt from RLIMIT_NPROC; without the namespace's own pid_max a fork bomb is ended by looking.
+    timeout = _WATCH_MS if watched and os.stat("/proc/1").st_uid == 0 else None
+    while True:
+        if not poll.poll(timeout):
+            if sum(name.isdigit() for name in os.listdir("/proc")) > spec["max_processes"]:
+                os.kill(-1, signal.SIGKILL)
+            continue
+        data, fds, _, _ = socket.recv_fds(channel, 16, 3, socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            return
+        try:
+            child = os.fork()
+        except OSError as error:
+            os.write(fds[0], json.dumps({"error": f"no process can be started: {error.strerror}"}).encode())
+            child = -1
+        if child == 0:
+            channel.close()
+            supervise(fds, private, spec["max_processes"])
+        for fd in fds:
+            os.close(fd)

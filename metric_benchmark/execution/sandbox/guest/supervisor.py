@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+# No pathlib in here: it would double the time the interpreter takes to start.
+# ruff: noqa: PTH123, PTH208
+"""One process per request: runs a command or a copy, reports its end, and on cancellation kills all it started.
+
+It adopts orphans, so a command's descendants stay its own however often they fork or start a session. When the command
+ends by itself, what it left running passes to PID 1 and lives on, as in a container.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import time
+from typing import Any, NoReturn
+
+from . import kernel
+from .command import start_command
+from .copying import CopyError, run_copy
+
+_KILL_SECONDS = 5.0
+
+
+def supervise(fds: list[int], private_network: int | None, max_processes: int) -> NoReturn:
+    """Serve one request; ``fds`` are the control socket and what the request works on."""
+    control = socket.socket(fileno=fds[0])
+    try:
+        wake, wake_w = os.pipe()
+        os.set_blocking(wake_w, False)
+        signal.signal(signal.SIGCHLD, _ignore)
+        signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
+        kernel.set_name("mb-exec")
+        kernel.adopt_orphans()
+        request = _receive(control)
+        if request["op"] == "exec":
+            if request["network"] == "none" and private_network is not None:
+                os.setns(private_network, kernel.CLONE_NEWNET)
+            child = start_command(request, fds[1], max_processes)
+        else:
+            child = _start_copy(request, fds[1], control)
+        os.close(fds[1])
+        _wait(child, control, wake)
+    except BaseException as error:  # noqa: BLE001 - this process ends here, whatever happened
+        _reply(control, {"error": str(error) or type(error).__name__})
+    os._exit(0)
+
+
+def _ignore(number: int, frame: object) -> None:
+    """A handler, so that the signal is not discarded and wakes the poll."""
+
+
+def _receive(control: socket.socket) -> dict[str, Any]:
+    size = int.from_bytes(_exactly(control, 8), "big")
+    return json.loads(_exactly(control, size))
+
+
+def _exactly(control: socket.socket, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        part = control.recv(min(size - len(parts), 1 << 20))
+        if not part:
+            raise EOFError("the request was withdrawn")
+        parts += part
+    return bytes(parts)
+
+
+def _reply(control: socket.socket, message: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):  # the host withdrew the request
+        control.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _start_copy(request: dict[str, Any], fd: int, control: socket.socket) -> int:
+    child = os.fork()
+    if child:
+        return child
+    try:
+        _reply(control, run_copy(request, fd))
+    except CopyError as error:
+        _reply(control, {"error": str(error), "kind": error.kind})
+    except OSError as error:
+        kind = "missing" if isinstance(error, FileNotFoundError) else "failed"
+        name = os.fsdecode(error.filename) if isinstance(error.filename, bytes | str) else request["path"]
+        _reply(control, {"error": f"{name}: {error.strerror}", "kind": kind})
+    except BaseException as error:  # noqa: BLE001 - a forked child must not return
+        _reply(control, {"error": f"{type(error).__name__}: {error}", "kind": "failed"})
+    os._exit(0)
+
+
+def _wait(child: int, control: socket.socket, wake: int) -> None:
+    """Until ``child`` ends (report its status) or the host withdraws (kill everything)."""
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    poll.register(wake, select.POLLIN)
+    while True:
+        ready = dict(poll.poll())
+        if control.fileno() in ready:
+            _kill_descendants()
+            _reply(control, {"killed": True})
+            return
+        os.read(wake, 4096)
+        while True:
+            ended, status = os.waitpid(-1, os.WNOHANG)  # `child` is left, so there is one to wait for
+            if ended == child:
+                code = os.waitstatus_to_exitcode(status)
+                _reply(control, {"status": code if code >= 0 else 128 - code})
+                return
+            if ended == 0:
+                break
+
+
+def _kill_descendants() -> None:
+    """Stop every descendant (so that none forks meanwhile), then kill; repeat until no child is left."""
+    signal.set_wakeup_fd(-1)
+    until = time.monotonic() + _KILL_SECONDS
+    while True:
+        stopped: set[int] = set()
+        while fresh := _descendants() - stopped:
+            for pid in fresh:
+                _signal(pid, signal.SIGSTOP)
+            stopped |= fresh
+        for pid in stopped:
+            _signal(pid, signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        if time.monotonic() > until:
+            os.kill(-1, signal.SIGKILL)  # all but PID 1: rather the whole sandbox than a process that got away
+            return
+        time.sleep(0.001)
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(OSError):  # ended meanwhile
+        os.kill(pid, number)
+
+
+def _descendants() -> set[int]:
+    parents: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as handle:
+                    fields = handle.read().rpartition(b")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != b"Z":
+                parents.setdefault(int(fields[1]), []).append(int(name))
+    found: set[int] = set()
+    queue = [os.getpid()]
+    while queue:
+        for child in parents.get(queue.pop(), ()):
+            if child not in found:
+                found.add(child)
+                queue.append(child)
+    return found
