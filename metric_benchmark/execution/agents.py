@@ -63,6 +63,11 @@ class BundleAgent(BaseAgent):
         return load_entry(bundle_dir, bundle_sha256, entry)(logs_dir=logs_dir, **(agent_kwargs or {}), **kwargs)
 
     @classmethod
+    def agent_class(cls, kwargs: dict[str, Any]) -> type[BaseAgent]:
+        """Returns the class of the agent this factory makes, for those who must know what it can do."""
+        return load_entry(kwargs["bundle_dir"], kwargs["bundle_sha256"], kwargs["entry"])
+
+    @classmethod
     @override
     def preflight(cls, kwargs: dict[str, Any] | None = None, env: Mapping[str, str] | None = None) -> None:
         """Runs the preflight of the bundle's agent."""
