@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from metric_benchmark.errors import EvidenceError, ExecutionError
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import lock_case, lock_ledger
-from metric_benchmark.evidence.reader import read_index, read_run_id
-from metric_benchmark.evidence.writes import encode_record, rename, write_bytes, write_record
-from metric_benchmark.hashing import digest_bytes, digest_file
+from metric_benchmark.evidence.reader import read_index, read_record, read_run_id
+from metric_benchmark.evidence.writes import rename, write_record
+from metric_benchmark.hashing import digest_file
 from metric_benchmark.records.base import Implementation
 from metric_benchmark.records.execution import (
     CaseIndex,
@@ -63,10 +63,11 @@ def update_index(root: EvidenceRoot, results: RawResults) -> bool:
     """
     folder = root.config(results.case, results.variant, results.config_hash)
     path = folder / "raw-results.json"
-    data = encode_record(results)
-    digest = digest_bytes(data)
-    if not path.exists() or digest_file(path) != digest:
-        write_bytes(path, data)
+    if path.exists() and read_record(path, RawResults).same_substance(results):
+        # Another version of the code found the same: what was computed from the record still holds.
+        digest = digest_file(path)
+    else:
+        digest = write_record(path, results)
     entry = IndexEntry(
         role=results.role,
         config_hash=results.config_hash,
@@ -157,8 +158,9 @@ def seal_execution(
             ]
         )
     manifest = ExecutionManifest(run_id=run_id, cases_sha256=cases_sha256, cases=cases, implementation=implementation)
-    if not root.manifest.exists() or digest_file(root.manifest) != digest_bytes(encode_record(manifest)):
-        write_record(root.manifest, manifest)
+    if root.manifest.exists() and read_record(root.manifest, ExecutionManifest).same_substance(manifest):
+        return read_record(root.manifest, ExecutionManifest)
+    write_record(root.manifest, manifest)
     return manifest
 
 

@@ -55,8 +55,9 @@ def measure_case(run: ExperimentRun, case_id: str, *, replay: bool = False) -> C
     )
     record = record.model_copy(update=provenance.fields())
     path = run.root.coverage(case_id)
-    if not path.exists() or read_record(path, CoverageRecord) != record:
-        write_record(path, record)
+    if path.exists() and read_record(path, CoverageRecord) == record:
+        return record
+    write_record(path, record)
     return record
 
 

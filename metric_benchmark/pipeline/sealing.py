@@ -68,7 +68,7 @@ def guard_analysis(run: ExperimentRun, manifest: ExecutionManifest) -> None:
         implementation=implementation("execution"),
     )
     path = run.root.experiment_inputs
-    if not path.exists() or read_record(path, ExperimentInputs) != guard:
+    if not path.exists() or not read_record(path, ExperimentInputs).same_substance(guard):
         write_record(path, guard)
 
 

@@ -69,6 +69,10 @@ class Record(Shape):
             return {**data, "schema": cls.SCHEMA}  # pyright: ignore[reportUnknownVariableType]
         return data  # pyright: ignore[reportUnknownVariableType]
 
+    def same_substance(self, other: Record) -> bool:
+        """Whether two records say the same, whichever version of the code wrote them."""
+        return self.model_copy(update={"implementation": None}) == other.model_copy(update={"implementation": None})
+
     def to_json(self) -> dict[str, Any]:
         """Returns the record as plain JSON values."""
         return self.model_dump(mode="json", by_alias=True)
