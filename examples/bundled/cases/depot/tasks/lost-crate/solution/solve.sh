@@ -1,0 +1,4 @@
+#!/bin/bash
+set -euo pipefail
+cd /app
+grep -rliF 'crate q-19' crates | xargs sed -n 's/^aisle: //p' > answer.txt

@@ -1,0 +1,6 @@
+#!/bin/bash
+set -euo pipefail
+cd /app
+for day in monday tuesday wednesday thursday friday; do
+  sed -n "s/^$day: //p" shifts/*.txt
+done > plan.txt
