@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import subprocess
-import sys
+import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from metric_benchmark.errors import ConfigError, ExecutionError
+from metric_benchmark.execution.forkserver import shared_server
 from metric_benchmark.execution.worker import JobRequest
 
 #: How long a cancelled job may take to stop its environments before it is killed, in seconds.
@@ -31,21 +32,15 @@ class HarborChild:
     def __init__(self) -> None:
         # Closed by `close`, which leaving the context calls.
         self._log = tempfile.TemporaryFile(prefix="mb-harbor-")  # noqa: SIM115
-        # LiteLLM and Harbor's telemetry would each try the network, with retries, at every start.
-        environment = os.environ | {
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-            "HARBOR_TELEMETRY": "0",
-            "PYTHONUNBUFFERED": "1",
-        }
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "metric_benchmark.execution.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=environment,
-            # An interrupt at the terminal is ours to handle; the child is then told to stop.
-            start_new_session=True,
-        )
+        their_input, our_output = os.pipe()
+        our_input, their_output = os.pipe()
+        self._requests = os.fdopen(our_output, "wb")
+        self._events = os.fdopen(our_input, "rb")
+        try:
+            self._process = shared_server().start(their_input, their_output, self._log.fileno())
+        finally:
+            os.close(their_input)
+            os.close(their_output)
 
     def __enter__(self) -> Self:
         return self
@@ -66,14 +61,12 @@ class HarborChild:
             ConfigError: the job was refused before any trial started; with all reasons.
             ExecutionError: Harbor could not run the job, or the child died.
         """
-        assert self._process.stdin
-        assert self._process.stdout
         try:
-            self._process.stdin.write(request.model_dump_json().encode() + b"\n")
-            self._process.stdin.flush()
+            self._requests.write(request.model_dump_json().encode() + b"\n")
+            self._requests.flush()
         except BrokenPipeError:
             raise self._died() from None
-        for line in self._process.stdout:
+        for line in self._events:
             event: Event = json.loads(line)
             match event["event"]:
                 case "trial_start" | "trial_end":
@@ -90,28 +83,24 @@ class HarborChild:
 
     def close(self) -> None:
         """Ends the child."""
-        process = self._process
+        with contextlib.suppress(BrokenPipeError):
+            self._requests.close()
         try:
-            if process.stdin:
-                process.stdin.close()
-        except BrokenPipeError:
-            pass
-        try:
-            process.wait(STOP_GRACE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            if not self._process.wait(STOP_GRACE_S):
+                self._process.signal(signal.SIGKILL)
+        except BaseException:
+            # A second interrupt while we wait: stop waiting, leave nothing behind.
+            self._process.signal(signal.SIGKILL)
+            raise
         finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            if process.stdout:
-                process.stdout.close()
+            self._process.wait()
+            self._process.close()
+            self._events.close()
             self._log.close()
 
     def _died(self) -> ExecutionError:
-        status = self._process.wait()
-        return ChildDiedError(f"the Harbor process ended with status {status}; the end of its log:\n{self._log_tail()}")
+        self._process.wait()
+        return ChildDiedError(f"the Harbor process died; the end of its log:\n{self._log_tail()}")
 
     def _log_tail(self, size: int = 2000) -> str:
         self._log.seek(0, os.SEEK_END)

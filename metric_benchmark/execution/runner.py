@@ -19,6 +19,7 @@ from metric_benchmark.execution.inventory import PLAN_SUFFIX, find_trials, next_
 from metric_benchmark.execution.plan import FoundTrial, JobPlan, choose_trials, missing_attempts, plan_jobs
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.execution.worker import JobRequest
+from metric_benchmark.hashing import digest_json
 from metric_benchmark.records.base import Implementation
 from metric_benchmark.records.execution import PlannedTask, RawResults, RunPlan
 
@@ -44,6 +45,9 @@ class Progress:
     exception: str | None = None
     cost_usd: float | None = None
 
+
+#: (environment, task digest) of tasks that some job of this process ran: Harbor accepts them, no need to ask again.
+_checked_tasks: set[tuple[str, str]] = set()
 
 type OnProgress = Callable[[Progress], None]
 
@@ -174,6 +178,8 @@ def _run_job(
     config = root.config(variant.case_id, variant.variant_id, variant.config_hash)
     run = next_run(config)
     paths = {task.id: str(task.path) for task in variant.tasks}
+    digests = {task.id: task.sha256 for task in variant.tasks}
+    environment = digest_json(dict(variant.environment.identity))
     reservation = ledger.Reservation(variant.case_id, variant.variant_id, config.name, run, job.n_trials)
     if not ledger.reserve(root, settings.budget, reservation):
         return child
@@ -208,10 +214,12 @@ def _run_job(
         timeout_s=settings.timeouts.job_s,
         reward_key=settings.reward_key,
         sandbox=variant.environment.kind == "local",
+        check=tuple(paths[task] for task in job.tasks if (environment, digests[task]) not in _checked_tasks),
     )
     before = (tally.n_run, tally.cost_usd or 0.0)
     try:
         child.run_job(request, tally.event)
+        _checked_tasks.update((environment, digests[task]) for task in job.tasks)
     except ChildDiedError:
         # Its finished trials count; the round after this one runs the others, in a new process.
         child = stack.enter_context(HarborChild())

@@ -24,7 +24,10 @@ type Emit = Callable[[dict[str, Any]], None]
 
 
 class JobRequest(BaseModel):
-    """One job to run: Harbor's own job configuration and what Harbor has no setting for."""
+    """One job to run: Harbor's own job configuration and what Harbor has no setting for.
+
+    `check` names the task folders to check before the job; the agent is always checked, on the first task.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,6 +35,7 @@ class JobRequest(BaseModel):
     timeout_s: float | None = None
     reward_key: str
     sandbox: bool = False
+    check: tuple[str, ...] = ()
 
 
 def main() -> int:
@@ -82,7 +86,7 @@ async def _run(request: JobRequest, emit: Emit) -> None:
 
     config = JobConfig.model_validate(request.job)
     try:
-        refused = await refusals(config, sandbox=request.sandbox)
+        refused = await refusals(config, frozenset(request.check), sandbox=request.sandbox)
         if refused:
             emit({"event": "refused", "problems": refused})
             return
@@ -119,18 +123,21 @@ def _reporter(emit: Emit, kind: str, reward_key: str) -> Callable[[Any], Any]:
     return report
 
 
-async def refusals(config: Any, *, sandbox: bool) -> list[str]:
+async def refusals(config: Any, check: frozenset[str], *, sandbox: bool) -> list[str]:
     """Returns why this job cannot run; checked beforehand because Harbor cancels all trials when one cannot be created.
 
     Args:
         config: Harbor's `JobConfig`.
+        check: the task folders nobody checked before; creating a trial costs about 50 ms.
         sandbox: whether trials run in the local sandbox.
     """
     from harbor.models.trial.config import TrialConfig
     from harbor.trial.trial import Trial
 
     problems = _agent_refusals(config)
-    for task in config.tasks:
+    for number, task in enumerate(config.tasks):
+        if number > 0 and str(task.path) not in check:
+            continue
         if sandbox:
             from metric_benchmark.execution.sandbox import check_task
 

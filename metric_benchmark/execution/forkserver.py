@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that has Harbor imported and forks a child per variant, which saves each child the import (about 1.2 s).
+
+`multiprocessing`'s own fork server would import the program's main module in every child, which for Dagster costs more
+than is saved.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from metric_benchmark.errors import ExecutionError
+
+#: What every child would import by itself, in the order of need.
+PRELOADED = (
+    "harbor.job",
+    "harbor.trial.trial",
+    "metric_benchmark.execution.agents",
+    "metric_benchmark.execution.sandbox",
+    "metric_benchmark.mutants.agent",
+    "dirhash",
+    "multiprocessing.pool",
+)
+
+_PID = struct.Struct("!q")
+
+
+@dataclass
+class ForkedChild:
+    """A child of the fork server: not ours to `waitpid`, so it is watched through a pidfd."""
+
+    pid: int
+    _pidfd: int | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        try:
+            self._pidfd = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            self._pidfd = None
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Waits for the child's end; tells whether it ended in time."""
+        if self._pidfd is None:
+            return True
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to this very child, never to another process that got its number."""
+        if self._pidfd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, number)
+
+    def close(self) -> None:
+        """Stops watching."""
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+            self._pidfd = None
+
+
+class ForkServer:
+    """The parent's side: starts the server and asks it for children; it ends when this end is closed or dies."""
+
+    def __init__(self) -> None:
+        self._owner = os.getpid()
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        # LiteLLM and Harbor's telemetry would each try the network, with retries, at every start.
+        environment = os.environ | {
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "HARBOR_TELEMETRY": "0",
+            "PYTHONUNBUFFERED": "1",
+        }
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "metric_benchmark.execution.forkserver", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                env=environment,
+                # An interrupt at the terminal is the parent's to handle; children are then told to stop.
+                start_new_session=True,
+            )
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the server lives and belongs to this process, not to one it was forked from."""
+        return self._owner == os.getpid() and self._process.poll() is None
+
+    def start(self, stdin: int, stdout: int, stderr: int) -> ForkedChild:
+        """Forks a child that serves jobs on these file descriptors; the caller keeps and closes its own copies.
+
+        Raises:
+            ExecutionError: the server is gone.
+        """
+        try:
+            socket.send_fds(self._socket, [b"+"], [stdin, stdout, stderr])
+            reply = self._socket.recv(_PID.size, socket.MSG_WAITALL)
+        except OSError:
+            reply = b""
+        if len(reply) != _PID.size:
+            raise ExecutionError("the process that starts Harbor jobs has died; run the same command again")
+        return ForkedChild(_PID.unpack(reply)[0])
+
+    def close(self) -> None:
+        """Ends the server; children that still run are told by the end of their input."""
+        self._socket.close()
+        if self._owner == os.getpid():
+            self._process.wait()
+
+
+_shared: ForkServer | None = None
+
+
+def shared_server() -> ForkServer:
+    """Returns this process's fork server; started at the first use, ended with the process."""
+    global _shared
+    if _shared is None or not _shared.is_usable:
+        _shared = ForkServer()
+        atexit.register(_shared.close)
+    return _shared
+
+
+def serve(connection: socket.socket) -> None:
+    """The server's side: forks a child per request until the other end is closed."""
+    from metric_benchmark.execution import worker
+
+    for module in PRELOADED:
+        importlib.import_module(module)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # The kernel reaps; nobody here asks for a child's status.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(connection, 1, 3)
+        if not message:
+            return
+        pid = os.fork()
+        if pid == 0:
+            connection.close()
+            _become_worker(descriptors, worker.main)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        connection.sendall(_PID.pack(pid))
+
+
+def _become_worker(descriptors: list[int], main: Callable[[], int]) -> None:
+    """Runs the worker in a forked child; never returns."""
+    status = 70
+    try:
+        os.setsid()
+        for target, descriptor in enumerate(descriptors):
+            os.dup2(descriptor, target)
+        for descriptor in descriptors:
+            if descriptor > 2:
+                os.close(descriptor)
+        sys.stdin = os.fdopen(0, "r", closefd=False)
+        sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+        sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        status = main()
+        sys.stderr.flush()
+    except BaseException:  # noqa: BLE001 - a forked child must not run the server's code after its own
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
