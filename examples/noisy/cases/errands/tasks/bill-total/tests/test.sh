@@ -1,0 +1,7 @@
+#!/bin/bash
+# The sum of the bills stands in answer.txt.
+cd /app || exit 1
+reward=1
+want() { [ "$(cat "$1")" = "$2" ] || reward=0; }
+want answer.txt '4544'
+echo "$reward" > /logs/verifier/reward.txt
