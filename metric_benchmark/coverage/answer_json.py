@@ -41,9 +41,7 @@ def answer_from_json(name: str, value: object) -> Answer:
     expected: dict[str, type] = {"unmeasured": dict, "counts": dict, "notes": list, "tasks": dict}
     expected |= {"subsets": dict} if kind == "opaque" else {"items": list}
     allowed = {*expected, "kind", "schema"}
-    problems = [
-        f"answered the field {key!r}, expected {sorted(expected)}" for key in fields if key not in allowed
-    ]
+    problems = [f"answered the field {key!r}, expected {sorted(expected)}" for key in fields if key not in allowed]
     for key, kind_of in expected.items():
         given = fields.get(key, None if key in ("items", "subsets") else kind_of())
         if not isinstance(given, kind_of):

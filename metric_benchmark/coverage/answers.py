@@ -28,16 +28,12 @@ def check_answer(name: str, answer: object, request: MetricRequest) -> Answer:
         problems += _check_matrix(answer, request)
     elif isinstance(answer, OpaqueCoverage):
         problems += _check_numbers("subset", answer.subsets, request.subsets)
-        problems += _missing(
-            "subset", set(request.subsets) - set(answer.subsets), "a number for every subset"
-        )
+        problems += _missing("subset", set(request.subsets) - set(answer.subsets), "a number for every subset")
         problems += _check_numbers("task", answer.tasks, request.tasks)
     else:
         problems.append(f"answered {show(answer)}, expected a CoverMatrix or an OpaqueCoverage")
     if isinstance(answer, CoverMatrix | OpaqueCoverage):
-        problems += _unknown(
-            "unmeasured task", set(answer.unmeasured) - set(request.tasks), "a task of the case"
-        )
+        problems += _unknown("unmeasured task", set(answer.unmeasured) - set(request.tasks), "a task of the case")
     if problems:
         raise MetricError([Problem(f"metric {name}", problem) for problem in problems])
     return answer  # pyright: ignore[reportReturnType] - anything else has raised

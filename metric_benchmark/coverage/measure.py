@@ -5,14 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from metric_benchmark.coverage.answers import check_answer, reduce_answer
-from metric_benchmark.coverage.cache import AnswerCache
-from metric_benchmark.coverage.protocol import Answer, CoverMatrix, MetricRequest, OpaqueCoverage
-from metric_benchmark.coverage.registry import MetricSpec, ResolvedMetric, check_metrics, resolve_metric
-from metric_benchmark.coverage.traces import BaselineTrial, TraceSet, read_traces
+from metric_benchmark.coverage.cache import AnswerCache, missing
+from metric_benchmark.coverage.inputs import digest_files, locator
+from metric_benchmark.coverage.protocol import (
+    Answer,
+    CoverMatrix,
+    LaunchContext,
+    MetricRequest,
+    OpaqueCoverage,
+)
+from metric_benchmark.coverage.registry import MetricSpec, ResolvedMetric, resolve_metrics
+from metric_benchmark.coverage.traces import NO_TRACES, BaselineTrial, read_traces
 from metric_benchmark.errors import ConfigError, MetricBenchmarkError, MetricError, Problem
 from metric_benchmark.hashing import digest_json
 from metric_benchmark.records.coverage import CoverageRecord, MetricCoverage
@@ -22,7 +30,12 @@ from metric_benchmark.records.coverage import CoverageRecord, MetricCoverage
 class _Planned:
     metric: ResolvedMetric
     request: MetricRequest
+    files: dict[str, str]
     sha256: str
+
+    @property
+    def name(self) -> str:
+        return self.metric.spec.name
 
 
 def measure_coverage(
@@ -32,10 +45,12 @@ def measure_coverage(
     baseline: Iterable[BaselineTrial],
     subsets: Mapping[str, Sequence[str]],
     description: Mapping[str, Any],
-    metrics: Sequence[MetricSpec],
+    metrics: Iterable[MetricSpec],
     cache: Path | None = None,
     replay: bool = False,
     base: Path | None = None,
+    roots: Iterable[Path] = (),
+    hide: Iterable[Path] = (),
 ) -> CoverageRecord:
     """Measures the coverage of every subset by every metric.
 
@@ -47,8 +62,10 @@ def measure_coverage(
         description: the case description, as JSON values.
         metrics: the metrics as configured.
         cache: folder of cached answers, `<root>/analysis/<case>/cache/coverage`; None caches nothing.
-        replay: refuse to launch a command or model whose answer is not cached.
+        replay: refuse to launch a program or model whose answer is not cached.
         base: folder that import paths and relative paths in settings start from: the one of `analysis.yaml`.
+        roots: further folders that paths in settings may lead into.
+        hide: folders that a launched program should find empty: the evidence root, the experiment.
 
     Returns:
         The record without `inputs`, `evidence` and `implementation`, which the caller knows.
@@ -58,43 +75,46 @@ def measure_coverage(
         EvidenceError: a trajectory differs from what was recorded.
         MetricError: a metric failed or gave a wrong answer, or `replay` misses an answer.
     """
-    problems = check_metrics(metrics, base)
-    if problems:
-        raise ConfigError(problems)
-    resolved = [resolve_metric(spec, base) for spec in metrics]
+    store = AnswerCache(cache)
+    resolved = resolve_metrics(metrics, base, partial(store.described, replay=replay))
+    common = _common_request(case_id, tasks, subsets, description)
+    traces = read_traces(baseline, common.tasks) if any(m.needs_traces for m in resolved) else NO_TRACES
+    common = replace(common, traces=traces.traces, unmeasured=traces.unmeasured)
+    roots = list(roots)
+    planned = [
+        _plan(metric, common, metric.find_files(locator(f"metric {metric.spec.name}", case_id, base, roots)))
+        for metric in resolved
+    ]
+    recalled = {p.name: store.get(p.name, p.sha256) for p in planned}
+    if replay:
+        _refuse_launches(store, planned, recalled)
+    answers = {p.name: _answer(p, recalled[p.name], store, tuple(hide)) for p in planned}
+    return CoverageRecord(case_id=case_id, metrics={p.name: _reduce(p, answers[p.name], traces.notes) for p in planned})
+
+
+def _common_request(
+    case_id: str, tasks: Iterable[str], subsets: Mapping[str, Sequence[str]], description: Mapping[str, Any]
+) -> MetricRequest:
     names = tuple(sorted(set(tasks)))
     wanted = {key: tuple(sorted(set(members))) for key, members in sorted(subsets.items())}
     unknown = sorted({task for members in wanted.values() for task in members} - set(names))
     if unknown:
         raise ConfigError(f"case {case_id}: subsets name unknown tasks {', '.join(unknown)}")
-    if any(metric.needs_traces for metric in resolved):
-        traces = read_traces(baseline, names)
-    else:
-        traces = TraceSet((), {}, ())
-    common = MetricRequest(case_id, description, names, traces.traces, traces.unmeasured, wanted, None, base)
-    planned = [_plan(metric, common) for metric in resolved]
-    store = AnswerCache(cache)
-    recalled = {p.metric.spec.name: store.get(p.metric.spec.name, p.sha256) for p in planned}
-    if replay:
-        _refuse_launches(store, planned, recalled)
-    return CoverageRecord(
-        case_id=case_id,
-        metrics={
-            p.metric.spec.name: _reduce(p, _answer(p, recalled[p.metric.spec.name], store), traces.notes)
-            for p in planned
-        },
-    )
+    return MetricRequest(case_id, description, names, (), {}, wanted, None)
 
 
-def _plan(metric: ResolvedMetric, common: MetricRequest) -> _Planned:
-    request = replace(common, settings=metric.settings)
+def _plan(metric: ResolvedMetric, common: MetricRequest, files: Mapping[str, Path]) -> _Planned:
+    """Puts a metric's request together and digests all of it: the digest is what its answer is cached by."""
+    request = replace(common, settings=metric.settings, files=files)
     if not metric.needs_traces:
         request = replace(request, traces=(), unmeasured={})
+    digests = digest_files(files)
     sha256 = digest_json(
         {
             "case": request.case_id,
             "code": metric.code_sha256,
             "description": request.description,
+            "files": digests,
             "metric": metric.spec.target,
             "settings": metric.settings_json,
             "subsets": request.subsets,
@@ -103,48 +123,43 @@ def _plan(metric: ResolvedMetric, common: MetricRequest) -> _Planned:
             "unmeasured": dict(request.unmeasured),
         }
     )
-    return _Planned(metric, request, sha256)
+    return _Planned(metric, request, digests, sha256)
 
 
-def _refuse_launches(
-    store: AnswerCache, planned: Iterable[_Planned], recalled: Mapping[str, Answer | None]
-) -> None:
-    missing = [
-        Problem(
-            f"metric {p.metric.spec.name}",
-            f"replay was asked for, but no answer to request {p.sha256} is cached "
-            f"({store.path(p.metric.spec.name, p.sha256) or 'there is no cache'}); nothing was launched; "
-            f"run without replay",
-        )
+def _refuse_launches(store: AnswerCache, planned: Iterable[_Planned], recalled: Mapping[str, Answer | None]) -> None:
+    problems = [
+        Problem(f"metric {p.name}", missing(store.path(p.name, p.sha256)))
         for p in planned
-        if p.metric.is_external and recalled[p.metric.spec.name] is None
+        if p.metric.is_external and recalled[p.name] is None
     ]
-    if missing:
-        raise MetricError(missing)
+    if problems:
+        raise MetricError(problems)
 
 
-def _answer(planned: _Planned, recalled: Answer | None, store: AnswerCache) -> Answer:
-    name = planned.metric.spec.name
+def _answer(planned: _Planned, recalled: Answer | None, store: AnswerCache, hide: tuple[Path, ...]) -> Answer:
     if recalled is not None:
-        return check_answer(name, recalled, planned.request)
+        return check_answer(planned.name, recalled, planned.request)
+    request = planned.request
+    if planned.metric.is_external:
+        keep = None if store.folder is None else store.folder / planned.name
+        context = LaunchContext(planned.name, planned.sha256, keep, hide, planned.metric.network)
+        request = replace(request, launch=context)
     try:
-        given: object = planned.metric.implementation.measure(planned.request)
+        given: object = planned.metric.implementation.measure(request)
     except MetricBenchmarkError:
         raise
     except Exception as error:  # a metric may do anything; its failure is a message, with the cause attached
         raise MetricError(
-            Problem(f"metric {name}", f"failed with {type(error).__name__}: {error}; expected an answer")
+            Problem(f"metric {planned.name}", f"failed with {type(error).__name__}: {error}; expected an answer")
         ) from error
-    answer = check_answer(name, given, planned.request)
-    store.put(name, planned.sha256, answer)
+    answer = check_answer(planned.name, given, request)
+    store.put(planned.name, planned.sha256, answer)
     return answer
 
 
 def _reduce(planned: _Planned, answer: Answer, trace_notes: Sequence[str]) -> MetricCoverage:
     metric, request = planned.metric, planned.request
-    unmeasured = (
-        {**request.unmeasured, **answer.unmeasured} if metric.needs_traces else dict(answer.unmeasured)
-    )
+    unmeasured = {**request.unmeasured, **answer.unmeasured} if metric.needs_traces else dict(answer.unmeasured)
     notes = [*answer.notes, *(trace_notes if metric.needs_traces else ())]
     is_matrix = isinstance(answer, CoverMatrix)
     return MetricCoverage(
@@ -160,6 +175,7 @@ def _reduce(planned: _Planned, answer: Answer, trace_notes: Sequence[str]) -> Me
         label=metric.label,
         metric=metric.spec.target,
         settings=metric.settings_json,
+        files_sha256=planned.files,
         code_sha256=metric.code_sha256,
         request_sha256=planned.sha256,
     )

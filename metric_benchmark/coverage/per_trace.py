@@ -24,6 +24,26 @@ class PerTraceSettings(Settings):
     attempts: Literal["union", "majority"] = "union"
 
 
+def join_attempts(
+    covered: Iterable[tuple[str, Iterable[str]]], how: Literal["union", "majority"]
+) -> dict[str, frozenset[str]]:
+    """Joins the items of a task's attempts.
+
+    Args:
+        covered: task and covered items, one pair per trace.
+        how: see `PerTraceSettings`.
+    """
+    n_traces: Counter[str] = Counter()
+    votes: dict[str, Counter[str]] = {}
+    for task, items in covered:
+        n_traces[task] += 1
+        votes.setdefault(task, Counter()).update(set(items))
+    return {
+        task: frozenset(item for item, n in counted.items() if how == "union" or 2 * n > n_traces[task])
+        for task, counted in votes.items()
+    }
+
+
 class PerTraceMetric(abc.ABC):
     """Base of a metric whose items can be read off one trace."""
 
@@ -39,22 +59,10 @@ class PerTraceMetric(abc.ABC):
 
     def measure(self, request: MetricRequest) -> CoverMatrix:
         """Joins the attempts of each task and forms the universe."""
-        n_traces: Counter[str] = Counter()
-        votes: dict[str, Counter[str]] = {}
-        for trace in request.traces:
-            n_traces[trace.task] += 1
-            votes.setdefault(trace.task, Counter()).update(set(self.items_of(trace, request)))
-        seen = frozenset(item for counted in votes.values() for item in counted)
-        tasks = {
-            task: frozenset(
-                item
-                for item, n in counted.items()
-                if request.settings.attempts == "union" or 2 * n > n_traces[task]
-            )
-            for task, counted in votes.items()
-        }
+        covered = [(trace.task, frozenset(self.items_of(trace, request))) for trace in request.traces]
+        seen = frozenset[str]().union(*(items for _, items in covered))
         return CoverMatrix(
             items=tuple(sorted(set(self.universe(seen, request)))),
-            tasks=tasks,
-            unmeasured={task: why for task, why in request.unmeasured.items() if task not in tasks},
+            tasks=join_attempts(covered, request.settings.attempts),
+            unmeasured=request.unmeasured,
         )

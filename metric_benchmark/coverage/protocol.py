@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from metric_benchmark.evidence.writes import write_bytes
 from metric_benchmark.records.base import Undefined
 
 
@@ -44,6 +45,7 @@ class TraceStep:
     tool_calls: tuple[ToolCall, ...] = ()
     observations: tuple[Observation, ...] = ()
     thread: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Trace:
         path: the trajectory file; the first one in a multi-step task.
         sha256: SHA-256 of the bytes of `path`.
         digest: digest of all files of the trajectory, as recorded in the evidence.
+        folder: the trial folder.
         files: all files that were read.
         notes: what could not be read.
     """
@@ -65,6 +68,7 @@ class Trace:
     path: Path
     sha256: str
     digest: str
+    folder: Path
     load: Callable[[], tuple[TraceStep, ...]] = field(repr=False, compare=False)
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
@@ -77,7 +81,31 @@ class Trace:
     @classmethod
     def of(cls, task: str, *steps: TraceStep, attempt: int = 1, sha256: str = "0" * 64) -> Trace:
         """Builds a trace from steps in memory, for tests of a metric."""
-        return cls(task, attempt, Path(f"{task}.json"), sha256, sha256, lambda: steps)
+        return cls(task, attempt, Path(f"{task}.json"), sha256, sha256, Path(), lambda: steps)
+
+
+@dataclass(frozen=True)
+class LaunchContext:
+    """What a metric needs that launches a program or a model.
+
+    Args:
+        name: the metric's name in the records, for messages.
+        request_sha256: digest of the request.
+        keep: folder in which prompts, answers and stderr are kept as evidence; None keeps nothing.
+        hide: folders the program should find empty.
+        network: whether it may use the network.
+    """
+
+    name: str
+    request_sha256: str = ""
+    keep: Path | None = None
+    hide: tuple[Path, ...] = ()
+    network: bool = False
+
+    def keep_stderr(self, data: bytes) -> None:
+        """Keeps what a program wrote to stderr beside its cached answer."""
+        if self.keep is not None and data:
+            write_bytes(self.keep / f"{self.request_sha256}.stderr.txt", data)
 
 
 @dataclass(frozen=True)
@@ -92,7 +120,8 @@ class MetricRequest:
         unmeasured: task -> why there is no readable trace of it.
         subsets: subset id -> its task ids, sorted.
         settings: the metric's own settings, an instance of its `Settings`.
-        base: folder that relative paths in settings start from.
+        files: the files its `find_files` named, under the same names.
+        launch: what a metric needs that launches something; None for all others.
     """
 
     case_id: str
@@ -102,7 +131,8 @@ class MetricRequest:
     unmeasured: Mapping[str, str]
     subsets: Mapping[str, tuple[str, ...]]
     settings: Any
-    base: Path | None = None
+    files: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    launch: LaunchContext | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -157,6 +187,9 @@ class Metric(Protocol):
         Settings: the model of its settings; default: no settings.
         needs_traces: whether a task without a trace is unmeasured; default True.
         label: see `MetricCoverage.label`; default None.
+        find_files: class method `(settings, locate) -> Mapping[str, Path]`; the files the metric reads besides
+            traces, by the name under which it is given them. `locate` turns a path written in settings into a real
+            one. Raises `ConfigError` where one is missing or wrong.
     """
 
     Settings: ClassVar[type[BaseModel]]

@@ -67,6 +67,9 @@ class TraceSet:
     notes: tuple[str, ...]
 
 
+NO_TRACES = TraceSet((), {}, ())
+
+
 def read_traces(trials: Iterable[BaselineTrial], tasks: Iterable[str]) -> TraceSet:
     """Reads the trajectories of the baseline's trials.
 
@@ -135,6 +138,7 @@ def read_trace(trial: BaselineTrial) -> Trace:
         path=roots[0],
         sha256=digests[root_names[0]],
         digest=trial.trajectory_sha256,
+        folder=trial.folder,
         load=partial(_kept, steps) if small else partial(_read_again, trial.folder, root_names, digests),
         files=tuple(trial.folder / name for name in walk.read),
         notes=tuple(walk.notes),
@@ -146,9 +150,7 @@ def _read_files(folder: Path) -> dict[str, bytes]:
     for path in trajectory_files(folder):
         name = path.relative_to(folder).as_posix()
         if not path.resolve().is_relative_to(folder.resolve()):
-            raise EvidenceError(
-                f"{path}: a link that leaves the trial folder; evidence must hold the file itself"
-            )
+            raise EvidenceError(f"{path}: a link that leaves the trial folder; evidence must hold the file itself")
         if path.stat().st_size > _MAX_BYTES:
             raise UnreadableTraceError(f"{name} has more than {_MAX_BYTES >> 20} MiB")
         try:
@@ -202,9 +204,7 @@ class _Walk:
             ref = trajectory.continued_trajectory_ref
             following = None if ref is None else self._resolve(ref, name, "continues in")
 
-    def _trajectory(
-        self, trajectory: Trajectory, name: str, thread: str, known: frozenset[str]
-    ) -> Iterator[TraceStep]:
+    def _trajectory(self, trajectory: Trajectory, name: str, thread: str, known: frozenset[str]) -> Iterator[TraceStep]:
         embedded = trajectory.subagent_trajectories or []
         known = known | {sub.trajectory_id for sub in embedded if sub.trajectory_id}
         for step in trajectory.steps:
@@ -239,13 +239,19 @@ def _subagent_refs(step: Step) -> Iterator[SubagentTrajectoryRef]:
 
 def _convert(step: Step, thread: str) -> TraceStep:
     calls = (step.tool_calls or ()) if step.source == "agent" else ()
-    results = step.observation.results if step.observation else ()
+    results = [
+        result
+        for result in (step.observation.results if step.observation else ())
+        # A bare reference to a subagent is no observation of the agent's.
+        if result.content is not None or not result.subagent_trajectory_ref
+    ]
     return TraceStep(
         source=step.source,
         message=_text(step.message),
         tool_calls=tuple(ToolCall(c.function_name, c.arguments, c.tool_call_id) for c in calls),
         observations=tuple(Observation(_text(r.content), r.source_call_id, r.extra or {}) for r in results),
         thread=thread,
+        extra=step.extra or {},
     )
 
 

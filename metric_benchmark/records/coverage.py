@@ -37,6 +37,7 @@ class MetricCoverage(Shape):
         notes: what could not be read or should be known before the numbers are believed.
         label: what kind of metric this is where a reader could be misled, e.g. `wiring test`.
         metric: the metric's name in the registry or its import path.
+        files_sha256: digests of the files it read besides traces.
         request_sha256: digest of all the metric was given; the key of its cached answer.
     """
 
@@ -52,6 +53,7 @@ class MetricCoverage(Shape):
     label: str | None = None
     metric: str
     settings: dict[str, Any] = Field(default_factory=dict[str, Any])
+    files_sha256: dict[str, str] = Field(default_factory=dict[str, str])
     code_sha256: str
     request_sha256: str
 

@@ -17,10 +17,7 @@ from metric_benchmark.coverage.traces import BaselineTrial
 def step(*calls: Any, source: str = "agent", message: str = "", **more: Any) -> dict[str, Any]:
     """One step; a call is a tool name or (name, arguments)."""
     pairs = [(c, {}) if isinstance(c, str) else c for c in calls]
-    made = [
-        {"tool_call_id": f"c{i}", "function_name": name, "arguments": args}
-        for i, (name, args) in enumerate(pairs)
-    ]
+    made = [{"tool_call_id": f"c{i}", "function_name": name, "arguments": args} for i, (name, args) in enumerate(pairs)]
     return {"source": source, "message": message, **({"tool_calls": made} if made else {}), **more}
 
 

@@ -13,7 +13,7 @@ import pytest
 from metric_benchmark.coverage import measure as measure_module
 from metric_benchmark.coverage.measure import measure_coverage
 from metric_benchmark.coverage.protocol import CoverMatrix
-from metric_benchmark.coverage.registry import MetricSpec, resolve_metric
+from metric_benchmark.coverage.registry import MetricSpec, resolve_metrics
 from metric_benchmark.errors import ConfigError, EvidenceError, MetricError
 from metric_benchmark.records.base import Undefined, comparable
 from metric_benchmark.records.coverage import CoverageRecord
@@ -89,7 +89,7 @@ def test_an_answer_is_kept_and_not_asked_for_again(run, tmp_path: Path, monkeypa
     first = run(cache=cache)
     digest = first.metrics["tool_calls"].request_sha256
     assert [p.relative_to(cache).as_posix() for p in cache.rglob("*.json")] == [f"tool_calls/{digest}.json"]
-    monkeypatch.setattr(measure_module, "resolve_metric", lambda spec, base: _never(spec, base))
+    replace_metrics(monkeypatch, implementation=_Never())
     assert run(cache=cache).to_json() == first.to_json()
 
 
@@ -98,8 +98,15 @@ class _Never:
         raise AssertionError("asked again")
 
 
-def _never(spec, base):
-    return dataclasses.replace(resolve_metric(spec, base), implementation=_Never())
+def replace_metrics(monkeypatch, **changes):
+    """Makes every metric that is found differ in `changes`."""
+    monkeypatch.setattr(
+        measure_module,
+        "resolve_metrics",
+        lambda specs, base, describe: [
+            dataclasses.replace(found, **changes) for found in resolve_metrics(specs, base, describe)
+        ],
+    )
 
 
 @pytest.mark.parametrize("damage", ["cut", "edited", "other request"])
@@ -136,11 +143,7 @@ def test_the_order_of_tasks_trials_and_subsets_is_no_part_of_a_request(run):
 
 
 def test_replay_refuses_to_launch_before_anything_is_asked(run, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(
-        measure_module,
-        "resolve_metric",
-        lambda spec, base: dataclasses.replace(_never(spec, base), is_external=True),
-    )
+    replace_metrics(monkeypatch, implementation=_Never(), is_external=True)
     with pytest.raises(MetricError, match=r"metric tool_calls: replay was asked for, but no answer"):
         run(cache=tmp_path, replay=True)
 
@@ -151,11 +154,7 @@ def test_replay_on_a_copied_folder_gives_the_same_numbers(run, tmp_path: Path, m
     shutil.copytree(tmp_path / "jobs", tmp_path / "moved")
     shutil.rmtree(tmp_path / "jobs")
     moved = [dataclasses.replace(t, folder=tmp_path / "moved" / t.folder.name) for t in run.baseline]
-    monkeypatch.setattr(
-        measure_module,
-        "resolve_metric",
-        lambda spec, base: dataclasses.replace(_never(spec, base), is_external=True),
-    )
+    replace_metrics(monkeypatch, implementation=_Never(), is_external=True)
     assert run(cache=tmp_path / "copy", baseline=moved, replay=True).to_json() == first.to_json()
 
 
@@ -164,11 +163,7 @@ def test_a_metric_that_crashes_is_a_metric_error(run, monkeypatch):
         def measure(self, request):
             raise KeyError("oops")
 
-    monkeypatch.setattr(
-        measure_module,
-        "resolve_metric",
-        lambda spec, base: dataclasses.replace(resolve_metric(spec, base), implementation=Broken()),
-    )
+    replace_metrics(monkeypatch, implementation=Broken())
     with pytest.raises(MetricError, match="metric tool_calls: failed with KeyError: 'oops'"):
         run()
 
@@ -178,11 +173,7 @@ def test_a_wrong_answer_is_not_cached(run, tmp_path: Path, monkeypatch):
         def measure(self, request):
             return CoverMatrix((), {})
 
-    monkeypatch.setattr(
-        measure_module,
-        "resolve_metric",
-        lambda spec, base: dataclasses.replace(resolve_metric(spec, base), implementation=Wrong()),
-    )
+    replace_metrics(monkeypatch, implementation=Wrong())
     with pytest.raises(MetricError, match="no answer for task a, b, c"):
         run(cache=tmp_path / "cache")
     assert not (tmp_path / "cache").exists()

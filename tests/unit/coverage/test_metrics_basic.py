@@ -36,9 +36,7 @@ def test_tool_calls_counts_names_and_listed_tools():
 def test_attempts_are_joined_by_union_or_majority(how, expected):
     # x in 3 of 4 attempts, y in exactly half, z in one.
     called = [["x", "y"], ["x", "y"], ["x"], ["z"]]
-    traces = [
-        Trace.of("a", agent(*map(ToolCall, names)), attempt=i) for i, names in enumerate(called, start=1)
-    ]
+    traces = [Trace.of("a", agent(*map(ToolCall, names)), attempt=i) for i, names in enumerate(called, start=1)]
     matrix = measure("tool_calls", traces, {"attempts": how}, tasks=["a"])
     assert matrix.tasks["a"] == expected
     assert matrix.items == ("x", "y", "z")
@@ -73,9 +71,7 @@ def test_synthetic_depends_on_seed_and_task_only():
         measure("synthetic", settings={"n_items": 200, "density_frac": 0.25}, tasks="zba").tasks["b"]
         == (first.tasks["b"])
     )
-    assert (
-        measure("synthetic", settings={"n_items": 200, "density_frac": 0.25, "seed": 1}).tasks != first.tasks
-    )
+    assert measure("synthetic", settings={"n_items": 200, "density_frac": 0.25, "seed": 1}).tasks != first.tasks
     # 200 items at 0.25: 50 expected, standard deviation 6.1; five of them on either side.
     assert all(20 <= len(items) <= 80 for items in first.tasks.values())
     assert measure("synthetic", settings={"density_frac": 0}).tasks == {"a": set(), "b": set()}

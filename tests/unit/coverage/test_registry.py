@@ -41,14 +41,17 @@ def module(base: Path) -> str:
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_every_built_in_resolves_with_default_settings_or_says_what_it_needs(name):
-    found = resolve_metric(MetricSpec(name))
+    required = {"audit": "audit.md"} if name.startswith("audit") else {}
+    required |= {"argv": ["true"]} if name == "command" else {}
+    found = resolve_metric(MetricSpec(name, None, required))
     assert len(found.code_sha256) == 64
+    if required:
+        with pytest.raises(ConfigError, match=r"settings\.(audit|argv): Field required"):
+            resolve_metric(MetricSpec(name))
 
 
 def test_a_misspelt_name_is_refused_with_the_nearest():
-    with pytest.raises(
-        ConfigError, match=r"metric tools: no metric is called 'tool_cals'; did you mean tool_calls\?"
-    ):
+    with pytest.raises(ConfigError, match=r"metric tools: no metric is called 'tool_cals'; did you mean tool_calls\?"):
         resolve_metric(MetricSpec("tools", "tool_cals"))
 
 
@@ -60,7 +63,7 @@ def test_a_name_like_no_other_lists_what_is_known():
 def test_an_import_path_is_looked_for_beside_the_experiment(base: Path):
     found = resolve_metric(MetricSpec("mine", f"{module(base)}:Mine", {"depth": 5}), base)
     assert found.settings_json == {"depth": 5}
-    assert (found.needs_traces, found.label, found.is_external) == (True, None, False)
+    assert (found.needs_traces, found.label, found.is_external) == (True, None, True)
 
 
 def test_a_metric_without_a_settings_model_takes_none(base: Path):
@@ -80,7 +83,8 @@ def test_the_code_digest_follows_the_metrics_file(base: Path):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("no_such_module_here:X", "module no_such_module_here cannot be imported: ModuleNotFoundError"),
+        ("no_such_module_here:X", "module no_such_module_here cannot be imported: it is not beside"),
+        ("not-a-module:X", "'not-a-module:X' is no import path"),
         ("{module}:Missing", "expected a class with a method `measure"),
         ("{module}:no_metric", "expected a class with a method `measure.*found 3"),
     ],
@@ -99,9 +103,9 @@ def test_all_problems_are_reported_at_once(base: Path):
     ]
     found = [str(p) for p in check_metrics(specs, base)]
     assert found[0] == "metric tool_calls, settings.tolls: unknown setting; did you mean tools?"
-    assert found[1] == "metric tool_calls: listed twice; give each metric its own name"
-    assert [f.split(":")[0] for f in found[2:]] == [
+    assert [f.split(":")[0] for f in found[1:-1]] == [
         "metric synthetic, settings.n_items",
         "metric synthetic, settings.density_frac",
         "metric nope",
     ]
+    assert found[-1] == "metric tool_calls: listed twice; give each metric its own name"

@@ -62,9 +62,7 @@ def test_continuations_and_subagent_files_are_followed(trial):
         "t",
         trial.atif(trial.step("a", observation=ref), continued_trajectory_ref="trajectory.cont-1.json"),
         files={
-            "agent/trajectory.cont-1.json": trial.atif(
-                trial.step("a", is_copied_context=True), trial.step("b")
-            ),
+            "agent/trajectory.cont-1.json": trial.atif(trial.step("a", is_copied_context=True), trial.step("b")),
             "agent/trajectory.sub.json": trial.atif(trial.step("s")),
         },
     )
