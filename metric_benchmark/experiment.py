@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from metric_benchmark.config import Level, load_experiment
+from metric_benchmark.config.fields import check_slug
 from metric_benchmark.errors import ConfigError, ExecutionError
 from metric_benchmark.evidence.index import check_run_id, open_root
-from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import lock_root
 from metric_benchmark.execution.runner import OnProgress, VariantRun, run_variant
 from metric_benchmark.execution.variant import Variant
@@ -19,6 +19,7 @@ from metric_benchmark.pipeline.coverage import measure_case
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.mutant_scores import score_subsets
 from metric_benchmark.pipeline.provenance import implementation
+from metric_benchmark.pipeline.saved import evidence_root, require_own_execution
 from metric_benchmark.pipeline.sealing import check_saved_execution, guard_analysis, seal_execution, seal_experiment
 from metric_benchmark.records.analysis import ExperimentSeal
 from metric_benchmark.scoring import require_design
@@ -34,12 +35,20 @@ class EvalsDone:
     cost_usd: float | None
 
 
-def open_run(path: Path | str, output: Path | str, *, run_id: str | None = None, level: Level = "all") -> ExperimentRun:
+def open_run(
+    path: Path | str,
+    output: Path | str | None,
+    *,
+    results: Path | str | None = None,
+    run_id: str | None = None,
+    level: Level = "all",
+) -> ExperimentRun:
     """Loads an experiment and names its evidence root; writes nothing.
 
     Args:
         path: `experiment.yaml` or its folder.
         output: the evidence root.
+        results: saved evidence whose execution is analysed (default: that in `output`).
         run_id: names the run (default: the experiment's name).
         level: what of the experiment must be there.
 
@@ -48,7 +57,8 @@ def open_run(path: Path | str, output: Path | str, *, run_id: str | None = None,
         EvidenceError: the root holds evidence of another run.
     """
     experiment = load_experiment(path, level=level)
-    run = ExperimentRun(experiment, EvidenceRoot(Path(output).absolute()), run_id or experiment.name)
+    root = evidence_root(Path(output) if output else None, Path(results) if results else None)
+    run = ExperimentRun(experiment, root, check_slug(run_id, "the run id") if run_id else experiment.name)
     check_run_id(run.root, run.run_id)
     return run
 
@@ -107,6 +117,7 @@ def run_evals(run: ExperimentRun, *, on_progress: OnProgress, accept_changes: bo
         ExecutionError: trials without a verdict remain, or the budget is reached; all variants are named.
         LockedError: another run uses the evidence.
     """
+    require_own_execution(run.root)
     check_designs(run)
     variants = resolve_variants(run.experiment)
     differences = [] if accept_changes else changed_inputs(run, variants)
@@ -163,9 +174,11 @@ def run_experiment(
     return analyse_saved(run, replay=replay)
 
 
-def analyse_saved(run: ExperimentRun, *, replay: bool = False) -> ExperimentSeal:
+def analyse_saved(
+    run: ExperimentRun, *, replay: bool = False, on_case: Callable[[str], None] = lambda _: None
+) -> ExperimentSeal:
     """Stages 2 to 4 and the seal on saved evidence; task folders and bundles are not needed."""
     check_saved_execution(run)
     with lock_root(run.root, "exclusive"):
-        analyse(run, replay=replay)
+        analyse(run, replay=replay, on_case=on_case)
         return seal_experiment(run)

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from metric_benchmark.errors import ConfigError
+
 _SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _RESERVED = re.compile(r"baseline|screening|control-\d+")
 _SECRET_WORDS = frozenset(
@@ -46,6 +48,18 @@ def _slug(value: str) -> str:
             "digit (ids become partition keys and folder names)"
         )
     return value
+
+
+def check_slug(value: str, what: str) -> str:
+    """Returns a name that was given outside a YAML file, if it is usable as an id.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    try:
+        return _slug(value)
+    except ValueError as error:
+        raise ConfigError(f"{what}: {error}") from None
 
 
 def _free_slug(value: str) -> str:

@@ -12,6 +12,7 @@ from metric_benchmark.evidence.locks import lock_case, lock_ledger
 from metric_benchmark.evidence.reader import read_index, read_record, read_run_id
 from metric_benchmark.evidence.writes import rename, write_record
 from metric_benchmark.hashing import digest_file
+from metric_benchmark.records.analysis import ExperimentInputs
 from metric_benchmark.records.base import Implementation
 from metric_benchmark.records.execution import (
     CaseIndex,
@@ -39,17 +40,19 @@ def open_root(root: EvidenceRoot, run_id: str, implementation: Implementation) -
 
 
 def check_run_id(root: EvidenceRoot, run_id: str) -> None:
-    """Checks that a root is new or of this run.
+    """Checks that a root is new or of this run; so must be what it holds of an analysis.
 
     Raises:
         EvidenceError: the root holds evidence of another run.
     """
-    found = read_run_id(root)
-    if found is not None and found != run_id:
-        raise EvidenceError(
-            f"{root.execution_inputs}: holds evidence of run {found!r}; expected {run_id!r}. Give another --output, or "
-            f"--run-id {found}"
-        )
+    found = {root.execution_inputs: read_run_id(root)}
+    if root.experiment_inputs.exists():
+        found[root.experiment_inputs] = read_record(root.experiment_inputs, ExperimentInputs).run_id
+    for path, name in found.items():
+        if name is not None and name != run_id:
+            raise EvidenceError(
+                f"{path}: holds evidence of run {name!r}; expected {run_id!r}. Give another --output, or --run-id {name}"
+            )
 
 
 def update_index(root: EvidenceRoot, results: RawResults) -> bool:

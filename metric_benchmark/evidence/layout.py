@@ -12,14 +12,31 @@ FOLDER_DIGITS = 16
 
 @dataclass(frozen=True)
 class EvidenceRoot:
-    """The folder that holds one experiment's evidence (1-domain, "Evidence on disk")."""
+    """The folder that holds one experiment's evidence (1-domain, "Evidence on disk").
+
+    Attributes:
+        path: the folder.
+        execution_path: another root whose execution is analysed here; `None` where it is this one's own. Nothing is
+            ever written below it.
+    """
 
     path: Path
+    execution_path: Path | None = None
+
+    @property
+    def execution_root(self) -> Path:
+        """The folder that holds the execution: manifest, indices, native jobs."""
+        return self.execution_path or self.path
 
     @property
     def execution_inputs(self) -> Path:
         """Names the run."""
-        return self.path / "execution-inputs.json"
+        return self.execution_root / "execution-inputs.json"
+
+    @property
+    def execution_pointer(self) -> Path:
+        """Says which other root's execution is analysed here."""
+        return self.path / "execution-from.json"
 
     @property
     def ledger(self) -> Path:
@@ -29,7 +46,7 @@ class EvidenceRoot:
     @property
     def manifest(self) -> Path:
         """The execution manifest."""
-        return self.path / "execution.json"
+        return self.execution_root / "execution.json"
 
     @property
     def experiment_inputs(self) -> Path:
@@ -53,7 +70,7 @@ class EvidenceRoot:
 
     def case(self, case_id: str) -> Path:
         """A case's raw results."""
-        return self.path / "execution" / case_id
+        return self.execution_root / "execution" / case_id
 
     def index(self, case_id: str) -> Path:
         """A case's index."""
@@ -87,10 +104,15 @@ class EvidenceRoot:
         """A case's coverage."""
         return self.analysis(case_id) / "coverage.json"
 
+    def answers(self, case_id: str) -> Path:
+        """Answers coverage metrics gave, by request digest."""
+        return self.path / "coverage-cache" / case_id
+
     def correlation(self, case_id: str) -> Path:
         """A case's correlation."""
         return self.analysis(case_id) / "correlation.json"
 
     def relative(self, path: Path) -> str:
-        """Names a path below the root the way records do."""
-        return path.relative_to(self.path).as_posix()
+        """Names a path the way records do: relative to the root, or to that of the execution."""
+        is_execution = path.is_relative_to(self.execution_root / "execution")
+        return path.relative_to(self.execution_root if is_execution else self.path).as_posix()

@@ -118,15 +118,15 @@ def _depth(data: bytes) -> int:
 
 
 def safe_path(root: EvidenceRoot, relative: str, named_in: Path) -> Path:
-    """Resolves a path a record names; it must stay inside the evidence root, links included.
+    """Resolves a path a record of the execution names; it must stay inside its evidence root, links included.
 
     Raises:
         EvidenceError: the path is absolute, climbs out, or a link leads out.
     """
     pure = PurePosixPath(relative)
-    target = root.path.joinpath(*pure.parts)
+    target = root.execution_root.joinpath(*pure.parts)
     bad = pure.is_absolute() or ".." in pure.parts or not relative or "\\" in relative
-    if bad or not target.resolve().is_relative_to(root.path.resolve()):
+    if bad or not target.resolve().is_relative_to(root.execution_root.resolve()):
         raise EvidenceError(
             f"{named_in}: names {relative!r}, which is not a path inside the evidence; the record is not ours"
         )

@@ -12,6 +12,7 @@ from metric_benchmark.evidence.writes import write_record
 from metric_benchmark.hashing import digest_json
 from metric_benchmark.pipeline.inputs import ExperimentRun, freeze_inputs, raw_digests
 from metric_benchmark.pipeline.provenance import Provenance
+from metric_benchmark.pipeline.saved import recall_answers
 from metric_benchmark.records.coverage import CoverageRecord
 from metric_benchmark.records.execution import RawResults
 
@@ -32,6 +33,7 @@ def measure_case(run: ExperimentRun, case_id: str, *, replay: bool = False) -> C
     index = run.index(case_id)
     baseline = read_raw_results(run.root, index, "baseline")
     metrics = [MetricSpec(**metric) for metric in inputs.metrics.metrics]
+    recall_answers(run, case_id)
     record = measure_coverage(
         case_id,
         tasks=inputs.selection.tasks,
@@ -39,7 +41,7 @@ def measure_case(run: ExperimentRun, case_id: str, *, replay: bool = False) -> C
         subsets=inputs.subset_tasks,
         description=inputs.description.description,
         metrics=metrics,
-        cache=run.root.path / "coverage-cache" / case_id,
+        cache=run.root.answers(case_id),
         replay=replay,
         base=(run.experiment.folder / run.experiment.config.analysis).parent,
     )

@@ -16,6 +16,7 @@ from metric_benchmark.evidence.writes import write_record
 from metric_benchmark.hashing import digest_file
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.provenance import implementation, require_current
+from metric_benchmark.pipeline.saved import note_execution_source
 from metric_benchmark.records.analysis import CaseSeal, ExperimentInputs, ExperimentSeal
 from metric_benchmark.records.base import comparable
 from metric_benchmark.records.correlation import Correlation
@@ -59,6 +60,7 @@ def check_saved_execution(run: ExperimentRun) -> ExecutionManifest:
 
 def guard_analysis(run: ExperimentRun, manifest: ExecutionManifest) -> None:
     """Writes `experiment-inputs.json` after execution and manifest were checked."""
+    note_execution_source(run)
     guard = ExperimentInputs(
         run_id=run.run_id,
         name=run.experiment.name,

@@ -59,6 +59,18 @@ class ExperimentInputs(Record):
     cases_sha256: str
 
 
+class ExecutionSource(Record):
+    """`execution-from.json`: which other evidence root's execution is analysed here.
+
+    `path` is relative to the folder of this file, so that both can be moved together.
+    """
+
+    SCHEMA: ClassVar[str] = "metric-benchmark/execution-source/v1"
+
+    run_id: str
+    path: str
+
+
 class CaseSeal(Shape):
     """A case's verdicts, by metric, in the seal of the experiment."""
 
