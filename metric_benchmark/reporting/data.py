@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads what an evidence root holds, finished or not, into one frozen structure that every kind of report reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from metric_benchmark.errors import EvidenceError
+from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.ledger import read_ledger
+from metric_benchmark.evidence.reader import read_index, read_raw_results, read_record, read_run_id
+from metric_benchmark.hashing import digest_file
+from metric_benchmark.records.analysis import (
+    CaseDescription,
+    CoverageConfig,
+    ExperimentInputs,
+    ExperimentSeal,
+    FrozenSubsets,
+    Selection,
+)
+from metric_benchmark.records.base import Record
+from metric_benchmark.records.correlation import Correlation
+from metric_benchmark.records.coverage import CoverageRecord
+from metric_benchmark.records.execution import CaseIndex, ExecutionManifest, RawResults, Trial
+from metric_benchmark.records.scores import MutantKills, MutantScores
+
+
+@dataclass(frozen=True)
+class CaseReport:
+    """All records of one case; what has not been computed is None or absent.
+
+    `stale` says which records were computed from evidence that is no longer current.
+    """
+
+    case_id: str
+    selection: Selection | None
+    subsets: FrozenSubsets | None
+    description: CaseDescription | None
+    metrics: CoverageConfig | None
+    index: CaseIndex | None
+    results: dict[str, RawResults]
+    kills: dict[str, MutantKills]
+    scores: MutantScores | None
+    coverage: CoverageRecord | None
+    correlation: Correlation | None
+    stale: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What the case is called in its description, else its id."""
+        return str(self.described.get("title") or self.case_id)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """The case's description as metrics were given it."""
+        return self.description.description if self.description else {}
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """Configured metrics, in their order; those of the coverage record where no configuration was frozen."""
+        if self.metrics is not None:
+            return tuple(str(metric["name"]) for metric in self.metrics.metrics)
+        return tuple(self.coverage.metrics) if self.coverage else ()
+
+    def label(self, metric: str) -> str:
+        """What a metric must be called so that nobody misreads it, e.g. `wiring test`; empty for an ordinary one."""
+        found = self.coverage.metrics.get(metric) if self.coverage else None
+        return (found.label if found else None) or ""
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """All tasks of the case, in its order."""
+        if self.selection is not None:
+            return self.selection.tasks
+        return tuple(self.scores.eligible_tasks) if self.scores else ()
+
+    @property
+    def subset_tasks(self) -> dict[str, tuple[str, ...]]:
+        """Task ids by subset, as frozen."""
+        return dict(self.subsets.subsets) if self.subsets else {}
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """What a report is made of. `seal` is None for an experiment that is not complete."""
+
+    root: EvidenceRoot
+    run_id: str | None
+    name: str
+    inputs: ExperimentInputs | None
+    manifest: ExecutionManifest | None
+    seal: ExperimentSeal | None
+    ledger: tuple[dict[str, Any], ...]
+    cases: tuple[CaseReport, ...]
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether everything was re-checked and sealed, and nothing changed since."""
+        return self.seal is not None and not any(case.stale for case in self.cases)
+
+    @property
+    def completeness(self) -> str:
+        """One sentence: complete, or what is open."""
+        stale = [text for case in self.cases for text in case.stale]
+        if self.seal is not None and not stale:
+            return f"Complete: sealed {self.seal.sealed_at} after all evidence was checked again."
+        if stale:
+            return "Out of date: " + "; ".join(stale) + ". Run the experiment again to bring it up to date."
+        open_cases = [case.case_id for case in self.cases if case.correlation is None]
+        if open_cases:
+            return f"Not complete: no correlation yet for {', '.join(open_cases)}. Numbers shown here may still change."
+        return "Not sealed: all stages ran, but the experiment was not checked and sealed as a whole."
+
+
+def load_report(root: EvidenceRoot | Path, *, cases: tuple[str, ...] | None = None) -> ReportData:
+    """Reads all records of an evidence root, finished or partly finished; writes nothing.
+
+    Args:
+        root: the evidence root.
+        cases: which cases to read; all of them by default.
+
+    Raises:
+        EvidenceError: the folder holds no evidence, a case is unknown, or a record is damaged.
+    """
+    root = root if isinstance(root, EvidenceRoot) else EvidenceRoot(root)
+    manifest = _optional(root.manifest, ExecutionManifest)
+    found = _case_ids(root, manifest)
+    if not found:
+        raise EvidenceError(
+            f"{root.path}: holds no evidence to report; expected a folder that `metric-benchmark run-experiment "
+            "--output` wrote to"
+        )
+    unknown = [case for case in cases or () if case not in found]
+    if unknown:
+        raise EvidenceError(f"{root.path}: has no case {', '.join(unknown)}; it has: {', '.join(found)}")
+    inputs = _optional(root.experiment_inputs, ExperimentInputs)
+    seal = _optional(root.experiment, ExperimentSeal)
+    run_id = read_run_id(root) or (seal.run_id if seal else None)
+    return ReportData(
+        root=root,
+        run_id=run_id,
+        name=(seal.name if seal else None) or (inputs.name if inputs else None) or run_id or root.path.name,
+        inputs=inputs,
+        manifest=manifest,
+        seal=seal,
+        ledger=tuple(read_ledger(root)),
+        cases=tuple(_load_case(root, case) for case in (cases or found)),
+    )
+
+
+def trajectory_paths(root: EvidenceRoot, results: RawResults, trial: Trial) -> tuple[str, ...]:
+    """Returns where a trial's native trajectories are, relative to the root; empty when it recorded none."""
+    if trial.trajectory_sha256 is None:
+        return ()
+    folder = root.relative(root.trial(results.case, results.variant, trial.folder, trial.run, trial.trial))
+    steps = sorted(name for name in trial.files_sha256 if name.endswith("/agent/trajectory.json"))
+    return tuple(f"{folder}/{name}" for name in steps or ["agent/trajectory.json"])
+
+
+def _case_ids(root: EvidenceRoot, manifest: ExecutionManifest | None) -> tuple[str, ...]:
+    found = set(manifest.cases) if manifest else set[str]()
+    found |= {path.parent.name for path in (root.path / "execution").glob("*/results.json")}
+    for path in (root.path / "analysis").glob("*/selection.json"):
+        # An analysis that was set aside keeps its case's name inside, so its folder is not taken for a case.
+        if read_record(path, Selection).case == path.parent.name:
+            found.add(path.parent.name)
+    found |= {
+        path.parent.name
+        for path in (root.path / "analysis").glob("*/correlation.json")
+        if not (path.parent / "selection.json").exists()
+    }
+    return tuple(sorted(found))
+
+
+def _load_case(root: EvidenceRoot, case_id: str) -> CaseReport:
+    folder = root.analysis(case_id)
+    index = read_index(root, case_id) if root.index(case_id).exists() else None
+    kills_found = sorted((folder / "mutants").glob("*.json"))
+    scores = _optional(root.mutant_scores(case_id), MutantScores)
+    coverage = _optional(root.coverage(case_id), CoverageRecord)
+    correlation = _optional(root.correlation(case_id), Correlation)
+    return CaseReport(
+        case_id=case_id,
+        selection=_optional(folder / "selection.json", Selection),
+        subsets=_optional(folder / "subsets.json", FrozenSubsets),
+        description=_optional(folder / "case-description.json", CaseDescription),
+        metrics=_optional(folder / "coverage-config.json", CoverageConfig),
+        index=index,
+        results={variant: read_raw_results(root, index, variant) for variant in index.variants} if index else {},
+        kills={record.variant: record for record in (read_record(path, MutantKills) for path in kills_found)},
+        scores=scores,
+        coverage=coverage,
+        correlation=correlation,
+        stale=_stale(root, case_id, index, scores, coverage, correlation),
+    )
+
+
+def _stale(
+    root: EvidenceRoot,
+    case_id: str,
+    index: CaseIndex | None,
+    scores: MutantScores | None,
+    coverage: CoverageRecord | None,
+    correlation: Correlation | None,
+) -> tuple[str, ...]:
+    """Compares the digests records were computed from with the files that are there now."""
+    now = {variant: entry.raw_results_sha256 for variant, entry in index.variants.items()} if index else {}
+    upstream = {"mutant-scores": root.mutant_scores(case_id), "coverage": root.coverage(case_id)}
+    now |= {name: digest_file(path) for name, path in upstream.items() if path.exists()}
+    kills = sorted((root.analysis(case_id) / "mutants").glob("*.json"))
+    now |= {f"mutants/{path.stem}": digest_file(path) for path in kills}
+    found: list[str] = []
+    for name, record in (("mutant scores", scores), ("coverage", coverage), ("correlation", correlation)):
+        old = [key for key, digest in (record.evidence if record else {}).items() if now.get(key, digest) != digest]
+        if old:
+            found.append(f"{case_id}: its {name} were computed before {', '.join(sorted(old))} changed")
+    return tuple(found)
+
+
+def _optional[R: Record](path: Path, model: type[R]) -> R | None:
+    return read_record(path, model) if path.exists() else None
