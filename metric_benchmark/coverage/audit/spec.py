@@ -31,6 +31,7 @@ JudgedKind = Literal[
 
 _FENCE = re.compile(r"^[ \t]*```[ \t]*(?:yaml|yml)[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 _MAX_BYTES = 4 * 1024 * 1024
+_MAX_NODES = 100_000
 
 
 class _Part(BaseModel):
@@ -192,12 +193,11 @@ def _extract(text: str, place: str) -> str:
 
 
 def _plain_yaml(block: str) -> Any:
-    """Loads YAML without aliases (they could expand without bound) and without repeated keys."""
-    for event in yaml.parse(block, Loader=yaml.SafeLoader):  # pyright: ignore[reportUnknownMemberType]
-        if isinstance(event, yaml.AliasEvent):
-            raise yaml.YAMLError(f"alias *{event.anchor} is refused; write the value out")
+    """Loads YAML without repeated keys and without aliases that expand without bound."""
     root = yaml.compose(block, Loader=yaml.SafeLoader)  # pyright: ignore[reportUnknownMemberType]
-    for node in _nodes(root):
+    for n_nodes, node in enumerate(_nodes(root)):
+        if n_nodes > _MAX_NODES:
+            raise yaml.YAMLError(f"it expands to more than {_MAX_NODES} values (aliases count each time)")
         if isinstance(node, yaml.MappingNode):
             keys = [str(key.value) for key, _ in node.value]
             twice = next((key for key in keys if keys.count(key) > 1), None)
