@@ -20,6 +20,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from metric_benchmark.config.fields import REFERENCE
+
 type Emit = Callable[[dict[str, Any]], None]
 
 
@@ -161,12 +163,26 @@ def _agent_refusals(config: Any) -> list[str]:
 
     problems: list[str] = []
     for agent in config.agents:
+        unset = sorted(
+            _references(agent.model_dump(mode="json", context={"redact_sensitive_env": False})) - set(os.environ)
+        )
+        problems += [f"environment variable {name} is not set, but the agent's `env` refers to it" for name in unset]
         if agent.import_path == MUTANT_AGENT:
             import importlib
 
             module = importlib.import_module(MUTANT_AGENT.partition(":")[0])
             problems += module.refusal_for({"import_path": agent.import_path, "kwargs": agent.kwargs})
     return problems
+
+
+def _references(value: Any) -> set[str]:
+    """Returns the variables named as `${VAR}` in an agent's configuration, that of a wrapped agent included."""
+    if isinstance(value, dict):
+        return {name for child in value.values() for name in _references(child)}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list):
+        return {name for child in value for name in _references(child)}  # pyright: ignore[reportUnknownVariableType]
+    match = REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    return {match.group(1)} if match else set()
 
 
 if __name__ == "__main__":
