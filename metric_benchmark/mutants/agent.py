@@ -89,9 +89,7 @@ def mutate(inner: BaseAgent, *, label: str, operator: Mapping[str, Any]) -> Base
     async def setup(environment: BaseEnvironment) -> None:
         # Not in the constructor: what is raised there cancels all other trials of the job.
         if operator_info(name).operator.needs == "memory" and not hasattr(inner, "forget"):
-            raise ConfigError(
-                f"operator {name} cannot act on {describe({'name': inner.name()})}: it has no forget()"
-            )
+            raise ConfigError(f"operator {name} cannot act on {describe({'name': inner.name()})}: it has no forget()")
         await bare_setup(session.environment(environment))
 
     def populate_context_post_run(context: AgentContext) -> None:

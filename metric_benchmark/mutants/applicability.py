@@ -83,6 +83,4 @@ def refusal(operator: str, need: Need, kind: AgentKind, agent: str) -> str | Non
     """Returns why an operator with this need cannot act on an agent of this kind, or None if it can."""
     if need in _OFFERS[kind]:
         return None
-    return (
-        f"operator {operator} cannot act on agent {agent}: {_REASONS[kind]} (it acts on {APPLIES_TO[need]})"
-    )
+    return f"operator {operator} cannot act on agent {agent}: {_REASONS[kind]} (it acts on {APPLIES_TO[need]})"

@@ -169,11 +169,7 @@ def mutant_agent(agent: dict[str, Any], *, label: str, operator: Mapping[str, An
 
 def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, OPERATORS, n=1)
-    hint = (
-        f"did you mean {near[0]}?"
-        if near
-        else "write external/<label> for a mutant that brings its own agent."
-    )
+    hint = f"did you mean {near[0]}?" if near else "write external/<label> for a mutant that brings its own agent."
     return f"operator {name} is unknown; {hint} Known are {', '.join(sorted(OPERATORS))}"
 
 

@@ -55,9 +55,7 @@ class EnvironmentProxy:
         **more: Any,
     ) -> ExecResult:
         """One action of the agent."""
-        return await self._gate.act(
-            self._real, command, cwd=cwd, env=env, timeout_sec=timeout_sec, user=user, **more
-        )
+        return await self._gate.act(self._real, command, cwd=cwd, env=env, timeout_sec=timeout_sec, user=user, **more)
 
     async def service_exec(self, command: str, *, service: str | None = None, **where: Any) -> ExecResult:
         """One action, unless it is for another service than the agent's own."""

@@ -7,7 +7,7 @@ import asyncio
 import dataclasses
 import json
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ GRACE_S = (10.0, 2.0)
 CLEANUP_CALLS = 20
 LOG_NAME = "mutation.jsonl"
 
-Run = Callable[..., Awaitable[None]]
+Run = Callable[..., Coroutine[Any, Any, None]]
 
 
 class Session:
@@ -57,9 +57,7 @@ class Session:
         """Returns the environment the agent is given; a fault of the prompt alone needs no interception."""
         return real if self._operator.needs == "instruction" else intercepted(real, self)
 
-    async def drive(
-        self, run: Run, instruction: str, environment: BaseEnvironment, context: AgentContext
-    ) -> None:
+    async def drive(self, run: Run, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
         """Runs the agent's `run`, `resume` or `load` once.
 
         A stop ends it without an error, even when the agent swallows exceptions: its call never returns, it
@@ -71,10 +69,8 @@ class Session:
         self._begin_run(instruction)
         self._running = True
         given = self._operator.on_instruction(instruction)
-        inner = asyncio.ensure_future(
-            run(instruction=given, environment=self.environment(environment), context=context)
-        )
-        stopped = asyncio.ensure_future(self._stopped.wait())
+        inner = asyncio.create_task(run(instruction=given, environment=self.environment(environment), context=context))
+        stopped = asyncio.create_task(self._stopped.wait())
         try:
             await asyncio.wait({inner, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if self._stop is None:
@@ -83,9 +79,7 @@ class Session:
                 await self._end(inner)
         finally:
             stopped.cancel()
-            if (
-                not inner.done() and not self._abandoned
-            ):  # Harbor's timeout: as without us, the agent may clean up
+            if not inner.done() and self._stop is None:  # Harbor's timeout: as without us, the agent may clean up
                 inner.cancel()
                 await asyncio.gather(inner, return_exceptions=True)
             self._running = False
@@ -93,14 +87,17 @@ class Session:
             if not context.is_empty():  # else Harbor has the agent fill it first, which it does only if empty
                 self.annotate(context)
 
-    async def _end(self, inner: asyncio.Future[None]) -> None:
+    async def _end(self, inner: asyncio.Task[None]) -> None:
         for grace_s in GRACE_S:
             if not inner.done():
                 inner.cancel()
                 await asyncio.wait({inner}, timeout=grace_s)
-        self._abandoned = not inner.done()
         # What a stopped agent raises is an effect of the stop, and nobody else will ask for it.
         inner.add_done_callback(lambda done: done.cancelled() or done.exception())
+        if not inner.done():
+            self._abandoned = True
+            # Else the event loop, when it closes, waits for ever for a task that swallows its cancellation.
+            asyncio._unregister_task(inner)  # pyright: ignore[reportPrivateUsage] - documented for such cases
 
     def annotate(self, context: AgentContext) -> None:
         """Says in the context's metadata what the operator did."""
@@ -138,9 +135,7 @@ class Session:
         decided = self._operator.before_exec(call)
         if isinstance(decided, Call):
             result = await self._execute(real, decided, where)
-            seen = self._operator.after_exec(
-                call, Observation(result.stdout, result.stderr, result.return_code)
-            )
+            seen = self._operator.after_exec(call, Observation(result.stdout, result.stderr, result.return_code))
         else:
             result, seen = None, decided
         if isinstance(seen, Stop):

@@ -15,9 +15,7 @@ Counting = Literal["any", "error", "empty"]
 class EarlyStopParams(Params):
     """Parameters of `early_stop`."""
 
-    after_actions: int = Field(
-        ge=1, description="the run ends right after this many actions of the counted kind"
-    )
+    after_actions: int = Field(ge=1, description="the run ends right after this many actions of the counted kind")
     counting: Counting = Field(
         default="any", description="which actions count: any, those that fail, or those that print nothing"
     )

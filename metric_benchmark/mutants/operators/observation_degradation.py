@@ -18,18 +18,14 @@ class ObservationDegradationParams(Params):
     """Parameters of `observation_degradation`."""
 
     how: Literal["truncate", "garble"] = Field(description="cut the text, or replace characters in it")
-    keep_chars: int | None = Field(
-        default=None, ge=0, description="truncate: characters kept, from the start"
-    )
+    keep_chars: int | None = Field(default=None, ge=0, description="truncate: characters kept, from the start")
     garble_frac: float | None = Field(
         default=None, gt=0, le=1, description="garble: share of letters and digits replaced by others"
     )
 
     @model_validator(mode="after")
     def _one_setting(self) -> Self:
-        wanted, other = (
-            ("keep_chars", "garble_frac") if self.how == "truncate" else ("garble_frac", "keep_chars")
-        )
+        wanted, other = ("keep_chars", "garble_frac") if self.how == "truncate" else ("garble_frac", "keep_chars")
         if getattr(self, wanted) is None or getattr(self, other) is not None:
             raise ValueError(f"how: {self.how} needs {wanted} and no {other}")
         return self

@@ -31,9 +31,7 @@ class WriteCorruptionParams(Params):
     how: How = Field(
         description="drop the last line; raise each line's last digit by one (9 becomes 0); or empty the file"
     )
-    files: str = Field(
-        default="*", min_length=1, description="only files whose path, as written, fits this pattern"
-    )
+    files: str = Field(default="*", min_length=1, description="only files whose path, as written, fits this pattern")
     every: int = Field(default=1, ge=1, description="every nth action that writes is corrupted")
 
 
@@ -45,8 +43,7 @@ def corrupt(text: str, how: How) -> str:
     if how == "drop_last_line":
         return "".join(lines[:-1])
     return "".join(
-        re.sub(r"[0-9](?=[^0-9]*\Z)", lambda digit: str((int(digit.group()) + 1) % 10), line)
-        for line in lines
+        re.sub(r"[0-9](?=[^0-9]*\Z)", lambda digit: str((int(digit.group()) + 1) % 10), line) for line in lines
     )
 
 
@@ -116,9 +113,7 @@ class WriteCorruption(Operator[WriteCorruptionParams]):
 
     @override
     def before_exec(self, call: Call) -> Call:
-        files = tuple(
-            f for f in written_files(call.command) if fnmatch.fnmatchcase(f.strip("\"'"), self.params.files)
-        )
+        files = tuple(f for f in written_files(call.command) if fnmatch.fnmatchcase(f.strip("\"'"), self.params.files))
         if not files or not self._is_due():
             return call
         return Call(call.number, corrupting_command(call.command, files, self.params.how), call.times)
