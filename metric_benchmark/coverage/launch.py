@@ -18,17 +18,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Literal
 
 _UNSHARE = ("unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-#: Covers the hidden folders, then gives up every right it would take to uncover them.
+#: Covers the hidden folders, then gives up every right it would take to uncover them. The program must not be the
+#: first process of its tree: that one is immune to its own signals.
 _COVER = """
 set -e
 while [ "$1" != -- ]; do mount -t tmpfs -o size=4k,mode=555 tmpfs "$1"; shift; done
 shift
-exec setpriv --bounding-set=-all --inh-caps=-all --no-new-privs -- "$@"
+exec setpriv --bounding-set=-all --inh-caps=-all --no-new-privs -- sh -c '"$@"; exit $?' sh "$@"
 """
 _TOOLS = ("unshare", "setpriv", "mount", "sh")
 _PASSED_ON = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "SSL_CERT_FILE", "TZ")
@@ -117,7 +118,8 @@ def launch(
         OSError: it cannot be started.
     """
     command = list(argv)
-    if can_isolate():
+    is_isolated = can_isolate()
+    if is_isolated:
         net = () if network else ("--net",)
         command = [*_UNSHARE, *net, "--", "sh", "-c", _COVER, "sh", *_to_hide(hide, cwd), "--", *argv]
         # The shell would answer a missing program with its own message and status 127.
@@ -137,9 +139,12 @@ def launch(
         )
     with process:
         try:
-            return _collect(process, time.monotonic() + timeout_s, max_stdout_bytes)
+            found = _collect(process, time.monotonic() + timeout_s, max_stdout_bytes)
         finally:
             _kill(process)
+    # The shell in between reports a signal as 128 + its number.
+    by_signal = is_isolated and found.returncode > 128
+    return replace(found, returncode=128 - found.returncode) if by_signal else found
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
