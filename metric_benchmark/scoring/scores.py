@@ -84,7 +84,7 @@ def _one_rule(mutants: list[MutantKills], controls: list[MutantKills], tasks: li
                 f"variant {record.variant!r} was scored by another kill rule than {mutants[0].variant!r}; "
                 "run `score` again"
             )
-        if list(record.tasks) != list(tasks):
+        if set(record.tasks) != set(tasks):
             raise EvidenceError(
                 f"variant {record.variant!r} was scored on other tasks than are eligible now; run `score` again"
             )
