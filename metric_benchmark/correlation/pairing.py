@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from metric_benchmark.errors import EvidenceError
 from metric_benchmark.records.base import Undefined
-from metric_benchmark.records.correlation import MetricCoverage, Pair
+from metric_benchmark.records.correlation import CoverageInput, Pair
 from metric_benchmark.records.scores import MutantScores
 
 Bools = NDArray[np.bool_]
@@ -47,7 +47,9 @@ class MetricArrays:
         kind: `items` or `opaque`.
         rows: which of the case's subsets are measured, indices into `CaseArrays.subsets`.
         coverage: coverage of those subsets.
+        measured: which of the T eligible tasks the metric measured; none where it is opaque.
         cover: T x I cover matrix, `None` for an opaque metric.
+        task_values: an opaque metric's value on each of the T tasks alone, if it was measured on all of them.
         left_out: the other subsets, and why.
         notes: what a reader must know about these numbers.
     """
@@ -55,7 +57,9 @@ class MetricArrays:
     kind: str
     rows: NDArray[np.int64]
     coverage: Floats
+    measured: Bools
     cover: Bools | None
+    task_values: Floats | None
     left_out: dict[str, str]
     notes: tuple[str, ...] = ()
 
@@ -95,7 +99,7 @@ def case_arrays(scores: MutantScores, subsets: Mapping[str, tuple[str, ...] | li
     )
 
 
-def metric_arrays(case: CaseArrays, metric: MetricCoverage, *, n_ineligible: int) -> MetricArrays:
+def metric_arrays(case: CaseArrays, metric: CoverageInput, *, n_ineligible: int) -> MetricArrays:
     """Lays one metric's coverage out as arrays, recomputed over eligible tasks where its items are known.
 
     Args:
@@ -125,13 +129,13 @@ def metric_arrays(case: CaseArrays, metric: MetricCoverage, *, n_ineligible: int
     rows = np.array([i for i, name in enumerate(case.subsets) if name not in left_out], dtype=np.int64)
     covered = (case.membership[rows].astype(np.float32) @ cover.astype(np.float32)) > 0.5
     coverage = covered.sum(axis=1) / max(len(items), 1)
-    return MetricArrays("items", rows, coverage.astype(np.float64), cover, left_out, _notes(left_out))
+    return MetricArrays("items", rows, coverage.astype(np.float64), ~holes, cover, None, left_out, _notes(left_out))
 
 
-def _opaque(case: CaseArrays, metric: MetricCoverage, n_ineligible: int) -> MetricArrays:
+def _opaque(case: CaseArrays, metric: CoverageInput, n_ineligible: int) -> MetricArrays:
     left_out: dict[str, str] = {}
     rows: list[int] = []
-    values: list[float] = []
+    values_of_subsets: list[float] = []
     for row, name in enumerate(case.subsets):
         found = metric.subsets.get(name)
         if found is None:
@@ -140,20 +144,24 @@ def _opaque(case: CaseArrays, metric: MetricCoverage, n_ineligible: int) -> Metr
             left_out[name] = found.coverage.reason
         else:
             rows.append(row)
-            values.append(found.coverage)
+            values_of_subsets.append(found.coverage)
     notes = list(_notes(left_out))
     if n_ineligible:
         notes.append(
             f"the metric is opaque, so its coverage still counts the {n_ineligible} ineligible tasks that "
             "the mutant score leaves out"
         )
+    given = metric.task_coverage
+    values = np.array([given[task] for task in case.tasks]) if set(case.tasks) <= set(given) else None
     return MetricArrays(
-        "opaque",
-        np.array(rows, dtype=np.int64),
-        np.array(values, dtype=np.float64),
-        None,
-        left_out,
-        tuple(notes),
+        kind="opaque",
+        rows=np.array(rows, dtype=np.int64),
+        coverage=np.array(values_of_subsets, dtype=np.float64),
+        measured=np.zeros(len(case.tasks), dtype=bool),
+        cover=None,
+        task_values=values,
+        left_out=left_out,
+        notes=tuple(notes),
     )
 
 

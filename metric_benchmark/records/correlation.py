@@ -11,6 +11,10 @@ from metric_benchmark.records.base import Defined, Number, Record, Shape, Undefi
 
 VerdictWord = Literal["supported", "refuted", "inconclusive", "blocked", "not_tested"]
 Direction = Literal["greater", "less"]
+#: What was looked at when the subsets were chosen.
+ChosenUsing = Literal["none", "coverage", "kills", "both"]
+#: Whether the hypotheses were on record before the first trial.
+Registration = Literal["before_data", "after_data", "unknown"]
 
 
 class SubsetCoverage(Shape):
@@ -29,16 +33,18 @@ class SubsetCoverage(Shape):
         return Undefined(reason="not_measured") if value is None else value
 
 
-class MetricCoverage(Shape):
+class CoverageInput(Shape):
     """One metric of `coverage.json` as stage 4 reads it; validates from that part of the record.
 
-    An `items` metric has its cover matrix in `tasks`; an `opaque` one has a value per subset only.
+    An `items` metric has its cover matrix in `tasks`; an `opaque` one has a value per subset only, and in
+    `task_coverage` one per task where it was measured on single tasks, too.
     """
 
     kind: Literal["items", "opaque"]
     items: list[str] = []
     tasks: dict[str, list[str]] = {}
     subsets: dict[str, SubsetCoverage]
+    task_coverage: dict[str, float] = {}
     unmeasured_tasks: list[str] = []
 
 
@@ -104,10 +110,17 @@ class Calibrated(Shape):
 
 
 class Verdict(Shape):
-    """The verdict in one word, and why in words."""
+    """The verdict in one word, the reason in a few, an explanation for everyone, and what would change it.
+
+    `p_adjusted` is Holm's over the `n_family` pre-registered claims of the experiment; where other cases were
+    not at hand their p-values count as 1, which can only make it larger. Intervals are per metric and not
+    adjusted.
+    """
 
     verdict: VerdictWord
     reason: str
+    explanation: str = ""
+    remedy: str = ""
     minimum_shown: bool | None = None
     p_adjusted: float | None = None
     direction: Direction | None = None
@@ -141,21 +154,28 @@ class PracticalValue(Shape):
 
 
 class MetricCorrelation(Shape):
-    """All that stage 4 says about one metric."""
+    """All that stage 4 says about one metric.
+
+    `finding` says whether *which* items matter could be told from how many. `limits` lists what bars any
+    verdict but `inconclusive`. `p_exploratory` is Benjamini-Hochberg's over the metrics without a registered
+    hypothesis.
+    """
 
     kind: Literal["items", "opaque"]
     n_subsets: int
+    n_tasks: int
     left_out: dict[str, str] = {}
     notes: list[str] = []
     estimates: Estimates
     primary: str
     test: PermutationTest | None = None
     which_items: PermutationTest | None = None
-    volume_finding: str | None = None
+    finding: Literal["which items", "not separable from volume"] | None = None
     interval: Interval | None = None
     calibrated: Calibrated | None = None
     practical: PracticalValue | None = None
     p_exploratory: float | None = None
+    limits: list[str] = []
     verdict: Verdict
 
 
@@ -171,7 +191,38 @@ class Correlation(Record):
     n_dominators: int
     seed: int
     replicates: int
-    chosen_using: Literal["none", "coverage", "kills", "both"]
+    chosen_using: ChosenUsing
+    registration: Registration = "unknown"
+    blocked: str | None = None
     pairs: list[Pair]
     metrics: dict[str, MetricCorrelation]
     warnings: list[str] = []
+
+
+class CaseEffect(Shape):
+    """One case's association, ready to be pooled."""
+
+    estimate: float
+    stderr_z: float
+    n_mutants: int
+    null_mean: float = 0.0
+
+
+class PooledEstimate(Shape):
+    """Association over several cases; the numbers are `None` where `reason` says why cases are only listed."""
+
+    n_cases: int
+    level: float
+    cases: dict[str, CaseEffect]
+    left_out: dict[str, str] = {}
+    reason: str | None = None
+    n_mutants: int | None = None
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    prediction_low: float | None = None
+    prediction_high: float | None = None
+    tau: float | None = None
+    stderr_z: float | None = None
+    null_mean: float | None = None
+    p_value: float | None = None
