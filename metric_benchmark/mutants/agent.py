@@ -135,7 +135,7 @@ def refusal_for(resolved_agent: dict[str, Any]) -> list[str]:
     if issubclass(found, BaseInstalledAgent):
         reason = refusal(operator["name"], needs, "installed", describe(agent))
         return [reason] if reason else []
-    if needs == "memory" and not hasattr(found, "forget") and not hasattr(found, "agent_class"):
+    if needs == "memory" and not hasattr(found, "forget"):
         return [
             f"operator {operator['name']} cannot act on agent {describe(agent)}: its class {found.__name__} "
             "has no method forget(*, keep); see metric_benchmark.mutants.hooks.Forgetful"

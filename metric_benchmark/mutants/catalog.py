@@ -16,11 +16,19 @@ from metric_benchmark.mutants.applicability import APPLIES_TO, MUTANT_AGENT, age
 from metric_benchmark.mutants.operator import Family, Operator, Params
 from metric_benchmark.mutants.operators.action_budget import ActionBudget
 from metric_benchmark.mutants.operators.dropped_instruction import DroppedInstruction
+from metric_benchmark.mutants.operators.duplicated_action import DuplicatedAction
 from metric_benchmark.mutants.operators.early_stop import EarlyStop
+from metric_benchmark.mutants.operators.error_blindness import ErrorBlindness
 from metric_benchmark.mutants.operators.memory_amnesia import MemoryAmnesia
+from metric_benchmark.mutants.operators.memory_reset import MemoryReset
+from metric_benchmark.mutants.operators.misread_number import MisreadNumber
 from metric_benchmark.mutants.operators.observation_degradation import ObservationDegradation
+from metric_benchmark.mutants.operators.shuffled_instruction import ShuffledInstruction
+from metric_benchmark.mutants.operators.skipped_action import SkippedAction
 from metric_benchmark.mutants.operators.stale_observation import StaleObservation
+from metric_benchmark.mutants.operators.tool_error import ToolError
 from metric_benchmark.mutants.operators.tool_removal import ToolRemoval
+from metric_benchmark.mutants.operators.truncated_instruction import TruncatedInstruction
 from metric_benchmark.mutants.operators.write_corruption import WriteCorruption
 
 #: The code every mutated trial runs through: a change of it makes all mutants stale. (Not so the catalogue.)
@@ -33,6 +41,7 @@ _SHARED = (
 )
 _SENTENCES = "mutants/sentences.py"
 _SHELL = "mutants/shell.py"
+_SELECTION = ("mutants/selection.py", _SHELL)
 
 #: Fields of a Harbor AgentConfig that say how the inner agent is built. All others concern the trial, and are
 #: the mutant's as well.
@@ -87,13 +96,21 @@ def _info(operator: type[Operator[Any]], *modules: str) -> OperatorInfo:
 
 _ALL = (
     _info(DroppedInstruction, _SENTENCES),
+    _info(TruncatedInstruction, _SENTENCES),
+    _info(ShuffledInstruction, _SENTENCES),
+    _info(MisreadNumber),
     _info(ToolRemoval, _SHELL),
+    _info(ToolError, *_SELECTION),
     _info(WriteCorruption, _SHELL),
     _info(ObservationDegradation),
     _info(StaleObservation),
+    _info(ErrorBlindness),
     _info(MemoryAmnesia),
+    _info(MemoryReset),
     _info(ActionBudget),
     _info(EarlyStop),
+    _info(SkippedAction, *_SELECTION),
+    _info(DuplicatedAction, *_SELECTION),
 )
 
 OPERATORS: Mapping[str, OperatorInfo] = MappingProxyType({info.name: info for info in _ALL})

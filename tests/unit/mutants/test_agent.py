@@ -60,7 +60,7 @@ def test_model_and_environment_of_the_mutant_reach_the_inner_agent(tmp_path):
 
 def test_mutant_of_an_installed_agent_is_an_installed_agent(tmp_path):
     operator = {"name": "dropped_instruction", "params": {"sentence": 1}}
-    agent = build(tmp_path, {"name": "aider", "model_name": "openai/gpt-4o", "skip_model_parsing": True}, operator)
+    agent = build(tmp_path, {"name": "goose"}, operator)
     assert isinstance(agent, BaseInstalledAgent)
     assert agent.to_agent_info().name == "slow-start"
 

@@ -21,7 +21,7 @@ EXEC_LEVEL = ("action_budget", {"max_actions": 1})
 
 def test_families_and_number():
     assert {info.family for info in OPERATORS.values()} == {"prompt", "tools", "observation", "memory", "control"}
-    assert len(OPERATORS) >= 8
+    assert len(OPERATORS) >= 10
 
 
 @pytest.mark.parametrize("name", OPERATORS)

@@ -21,6 +21,13 @@ IDENTITIES: list[tuple[str, dict[str, Any]]] = [
     ("memory_amnesia", {"keep": 0, "every": 5}),
     ("dropped_instruction", {"sentence": 4}),
     ("write_corruption", {"how": "empty", "files": "*.csv"}),
+    ("truncated_instruction", {"keep_sentences": 3}),
+    ("misread_number", {}),
+    ("tool_error", {"every": 1, "commands": ["grep"]}),
+    ("error_blindness", {}),
+    ("memory_reset", {"after_actions": 5}),
+    ("skipped_action", {"every": 5}),
+    ("duplicated_action", {"commands": ["ls"]}),
 ]
 
 
@@ -201,3 +208,69 @@ def test_corruption_finds_the_written_file(run_probe, command):
     assert bare.read("t.txt") == "19\n"
     assert ran.read("t.txt") in ("10\n", "11\n")  # a copy of a corrupted file is corrupted twice
     assert ran.trace == bare.trace
+
+
+def test_truncated_instruction_ends_early(run_probe):
+    ran = run_probe(LOOKUP, "truncated_instruction", {"keep_sentences": 1}, files=DATA)
+    assert ran.instruction == "Read it with `cat data.txt`. "
+    assert ran.executed == ["cat data.txt", "echo 1 > memory.txt"]
+
+
+def test_shuffled_instruction_has_the_same_sentences_in_another_order(run_probe):
+    orders = {tuple(run_probe(LOOKUP, "shuffled_instruction", seed=seed, files=DATA).executed[:3]) for seed in range(8)}
+    own = ("cat data.txt", "wc -l < data.txt", "sort data.txt > out.txt")
+    assert own not in orders
+    assert len(orders) > 1
+    assert all(sorted(order) == sorted(own) for order in orders)
+
+
+@pytest.mark.parametrize(
+    ("params", "command"),
+    [
+        ({"which": 1}, "head -n 3 data.txt"),
+        ({"which": 1, "off_by": -5}, "head -n 0 data.txt"),
+        ({"which": -1}, "head -n 2 data.txt"),
+    ],
+)
+def test_misread_number_changes_one_number(run_probe, params, command):
+    text = "Print `head -n 2 data.txt` for item-4, v1.2 and /a/7. There are 9."
+    ran = run_probe(text, "misread_number", params, files=DATA)
+    assert ran.executed[0] == command
+    assert ran.instruction.endswith("9." if params["which"] == 1 else "There are 10.")
+    assert "item-4, v1.2 and /a/7" in ran.instruction
+
+
+def test_flaky_tool_fails_every_nth_call_without_running_it(run_probe):
+    text = "`echo 1 >> f` `ls` `echo 2 >> f` `echo 3 >> f` `echo 4 >> f`"
+    ran = run_probe(text, "tool_error", {"every": 2, "commands": ["echo"], "return_code": 11})
+    assert ran.read("f") == "1\n3\n"
+    assert ran.trace[2] == ("echo 2 >> f", "bash: fork: Resource temporarily unavailable\n", 11)
+    assert ran.fired == 2
+
+
+def test_blind_agent_sees_no_failure(run_probe):
+    ran = run_probe("`echo partial; cat missing` `echo fine`", "error_blindness")
+    assert [entry[1:] for entry in ran.trace[:2]] == [("", 0), ("fine\n", 0)]
+    assert ran.fired == 1
+
+
+@pytest.mark.parametrize(("after", "remembered"), [(1, 4), (2, 3), (4, 1), (9, 4)])
+def test_memory_reset_forgets_once(run_probe, after, remembered):
+    ran = run_probe("`echo a` `echo b` `echo c` `echo d`", "memory_reset", {"after_actions": after})
+    assert ran.read("memory.txt") == f"{remembered}\n"
+    assert ran.fired == (after <= 5)
+
+
+def test_skipped_action_looks_done(run_probe):
+    text = "`echo 1 > f` `cat f` `echo 2 > f` `cat f`"
+    ran = run_probe(text, "skipped_action", {"every": 2, "commands": ["echo"]})
+    assert ran.trace[2][1:] == ("", 0)
+    assert ran.seen[3] == "1\n"
+
+
+def test_duplicated_action_is_done_twice_and_seen_once(run_probe):
+    ran = run_probe("`echo 1 >> f; wc -l < f` `cat f`", "duplicated_action", {"every": 3})
+    assert ran.seen[:2] == ["1\n", "1\n"]
+    ran = run_probe("`echo 1 >> f; wc -l < f` `cat f`", "duplicated_action", {"commands": ["wc"]})
+    assert ran.seen[:2] == ["2\n", "1\n1\n"]
+    assert ran.metadata["mutation"]["actions"] == 3
