@@ -117,9 +117,13 @@ class LocalSandboxEnvironment(BaseEnvironment):
             )
         except SandboxError as error:
             raise SandboxBuildFailedError(f"the local sandbox cannot start: {error}") from error
-        network = "host" if self.options.build_network and self._networks != "none" else self._network()
-        await replay(self._process, self._plan, self.environment_dir, network)
-        await self._upload_environment_dir_after_start()
+        try:
+            network = "host" if self.options.build_network else self._network()
+            await replay(self._process, self._plan, self.environment_dir, network)
+            await self._upload_environment_dir_after_start()
+        except BaseException:
+            await self.stop(delete=True)
+            raise
 
     def _needed_networks(self) -> Network:
         modes = {policy.network_mode for policy in (self._network_policy, *self._phase_network_policies)}

@@ -9,12 +9,19 @@ import json
 import os
 import signal
 import socket
+import struct
 import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 _CODE = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from guest.launch import main; main()"
+
+
+def send_with_descriptors(channel: socket.socket, data: bytes, *fds: int) -> None:
+    """Send one message and descriptors with it; Python's ``socket.send_fds`` ignores its flags."""
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))
+    channel.sendmsg([data], [rights], socket.MSG_NOSIGNAL)
 
 
 class Launcher:
@@ -45,7 +52,7 @@ class Launcher:
         Raises:
             OSError: the launcher is gone.
         """
-        socket.send_fds(self._socket, [json.dumps(spec).encode()], [channel.fileno()], socket.MSG_NOSIGNAL)
+        send_with_descriptors(self._socket, json.dumps(spec).encode(), channel.fileno())
 
     def close(self) -> None:
         """End the launcher, and with it nothing else: sandboxes end with their own channels."""

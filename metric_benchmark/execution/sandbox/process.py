@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from metric_benchmark.execution.sandbox.launcher import request_sandbox
+from metric_benchmark.execution.sandbox.launcher import request_sandbox, send_with_descriptors
 
 Network = Literal["host", "none", "both"]
 OnOutput = Callable[[bytes], Awaitable[None]]
@@ -22,7 +22,6 @@ OnOutput = Callable[[bytes], Awaitable[None]]
 _CHUNK = 1 << 18
 # How long output may still arrive after the command ended, when something it started holds the pipe open.
 _DRAIN_SECONDS = 0.5
-_KILL_SECONDS = 10.0
 
 
 class SandboxError(Exception):
@@ -67,7 +66,14 @@ class Ended:
 
 
 class SandboxProcess:
-    """A running sandbox. Make one with :meth:`start`; always :meth:`stop` it."""
+    """A running sandbox. Make one with :meth:`start`; always :meth:`stop` it.
+
+    Attributes:
+        pid: the process id of its PID 1 on the host.
+        kill_seconds: how long to wait for processes to be gone before stronger means are used.
+    """
+
+    kill_seconds = 6.0
 
     def __init__(self, channel: socket.socket, pid: int, pidfd: int) -> None:
         self._channel = channel
@@ -105,10 +111,10 @@ class SandboxProcess:
         pidfd, self._pidfd = self._pidfd, -1
         self._channel.close()
         try:
-            if not await _readable(pidfd, _KILL_SECONDS):
+            if not await _readable(pidfd, self.kill_seconds):
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-                await _readable(pidfd, _KILL_SECONDS)
+                await _readable(pidfd, self.kill_seconds)
         finally:
             os.close(pidfd)
 
@@ -151,7 +157,7 @@ class SandboxProcess:
         reader, writer = os.pipe()
         try:
             os.set_blocking(reader, False)
-            control = self._send(writer)
+            control = await self._send(writer, reader)
         except BaseException:
             os.close(reader)
             raise
@@ -162,14 +168,16 @@ class SandboxProcess:
             async with asyncio.timeout(timeout):
                 reply = await _converse(control, request, output)
         except BaseException:
-            await _withdraw(control)
+            await self._withdraw(control)
             raise
         finally:
             control.close()
             os.close(reader)
-        if "status" not in reply:
+        if "status" in reply:
+            return Ended(reply["status"], output.text())
+        if "error" in reply or await self._ended(within=0.2):
             raise SandboxError(reply.get("error", "the sandbox ended while the command ran"))
-        return Ended(reply["status"], output.text())
+        return Ended(128 + signal.SIGKILL, output.text())  # it killed its own supervisor, and died with it
 
     async def copy(self, operation: str, path: str, fd: int, **details: object) -> list[str]:
         """Copy between ``path`` inside and the host's file or folder ``fd``; see :mod:`.guest.copying`.
@@ -181,11 +189,11 @@ class SandboxProcess:
             TransferError: it failed.
             SandboxError: the sandbox is gone.
         """
-        control = self._send(fd)
+        control = await self._send(fd)
         try:
             reply = await _converse(control, {"op": operation, "path": path, **details}, None)
         except BaseException:
-            await _withdraw(control)
+            await self._withdraw(control)
             raise
         finally:
             control.close()
@@ -195,19 +203,40 @@ class SandboxProcess:
             raise TransferError(reply["error"], missing=reply["kind"] == "missing")
         raise SandboxError(reply.get("error", "the sandbox ended while files were copied"))
 
-    def _send(self, fd: int) -> socket.socket:
-        """Open a conversation with a new supervisor that gets ``fd``."""
+    async def _ended(self, within: float) -> bool:
+        return self._pidfd < 0 or await _readable(self._pidfd, within)
+
+    async def _withdraw(self, control: socket.socket) -> None:
+        """Have the supervisor kill everything it started; where it does not answer, have PID 1 kill everything."""
+        with contextlib.suppress(OSError):
+            control.shutdown(socket.SHUT_WR)
+            try:
+                async with asyncio.timeout(self.kill_seconds):
+                    await _read_reply(control)
+            except TimeoutError:
+                self._channel.send(b"kill")
+
+    async def _send(self, *fds: int) -> socket.socket:
+        """Open a conversation with a new supervisor that gets ``fds``."""
         if self._pidfd < 0:
             raise SandboxError("the sandbox is not running")
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         with theirs:
             try:
-                socket.send_fds(self._channel, [b"1"], [theirs.fileno(), fd], socket.MSG_NOSIGNAL)
+                while not self._try_send([theirs.fileno(), *fds]):
+                    await asyncio.sleep(0.005)
             except OSError as error:
                 ours.close()
                 raise SandboxError("the sandbox is not running") from error
         return ours
+
+    def _try_send(self, fds: list[int]) -> bool:
+        try:
+            send_with_descriptors(self._channel, b"1", *fds)
+        except BlockingIOError:
+            return False  # more requests wait than the socket holds
+        return True
 
 
 def encode_spec(spec: SandboxSpec) -> dict[str, object]:
@@ -318,14 +347,6 @@ async def _read_reply(control: socket.socket) -> dict[str, Any]:
     for line in data.splitlines():
         reply |= json.loads(line)
     return reply
-
-
-async def _withdraw(control: socket.socket) -> None:
-    """Tell the supervisor to kill everything it started, and wait until it has."""
-    with contextlib.suppress(OSError, TimeoutError):
-        control.shutdown(socket.SHUT_WR)
-        async with asyncio.timeout(_KILL_SECONDS):
-            await _read_reply(control)
 
 
 async def _readable(fd: int, timeout: float | None) -> bool:

@@ -22,6 +22,7 @@ from harbor.models.task.verifier_mode import resolve_verifier_environment_defini
 from metric_benchmark.execution.sandbox.options import SandboxOptions, base_problem
 
 _HEREDOC = re.compile(r"^\s*(?:RUN|COPY|ADD)\b[^\n]*<<-?\s*[\"']?[A-Za-z_]", re.IGNORECASE | re.MULTILINE)
+_INSTALL = re.compile(r"\b(?:apt|apt-get|aptitude)\s+(?:-\S+\s+)*(?:update|install|upgrade)\b")
 _COMPOSE_FILES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 
 
@@ -82,13 +83,24 @@ def environment_problems(
         plan = plan_environment(folder, config.docker_image, force_build=force_build)
     except (UnsupportedDockerfileError, FileNotFoundError, ValueError) as error:
         return problems or [str(error)]
-    if problem := base_problem(plan.base_image, options.base_for(plan.base_image)):
+    base = options.base_for(plan.base_image)
+    if problem := base_problem(plan.base_image, base):
         problems.append(problem)
+    if base == "host" and (step := _first_install(plan)):
+        problems.append(
+            f"RUN {step} installs packages, and the base 'host' has no package index: map the image to an unpacked "
+            "root file system, or use the docker environment"
+        )
     if plan.entrypoint:
         problems.append("ENTRYPOINT is not supported: nothing is started but the commands themselves")
     if (folder / ".dockerignore").exists() and any(isinstance(step, CopyStep) for step in plan.steps):
         problems.append(".dockerignore is not supported: COPY would take what it excludes")
     return problems + _user_problems([*users, *plan_users(plan)])
+
+
+def _first_install(plan: ReplayPlan) -> str | None:
+    runs = [step.command for step in plan.steps if isinstance(step, RunStep)]
+    return next((command for command in runs if _INSTALL.search(command)), None)
 
 
 def plan_users(plan: ReplayPlan) -> list[str | None]:

@@ -11,6 +11,8 @@ import signal
 from dataclasses import dataclass
 from typing import Any
 
+from . import kernel
+
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -36,6 +38,7 @@ def start_command(request: dict[str, Any], output: int, max_processes: int) -> i
         os.dup2(null, 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
+        os.closerange(3, 1 << 20)
         account = find_account(request["user"])
         environment = {"PATH": PATH, "HOME": account.home, "HOSTNAME": os.uname().nodename, **request["env"]}
         os.umask(0o022)
@@ -43,6 +46,7 @@ def start_command(request: dict[str, Any], output: int, max_processes: int) -> i
             signal.signal(number, signal.SIG_DFL)
         _set_limits(max_processes)
         _change_user(account)
+        kernel.die_with_parent()
         os.chdir(request["cwd"])
         os.execve(request["argv"][0], request["argv"], environment)
     except BaseException as error:  # noqa: BLE001 - a forked child must not return
@@ -72,8 +76,8 @@ def _change_user(account: Account) -> None:
 
 
 def _may_set_groups() -> bool:
-    with open("/proc/self/setgroups", encoding="ascii") as handle:
-        return handle.read().strip() == "allow"
+    with open("/proc/self/setgroups", "rb") as handle:
+        return handle.read().strip() == b"allow"
 
 
 def find_account(user: str | None) -> Account:

@@ -167,6 +167,8 @@ def _copy_link(copy: _Copy, source: int, target: int, name: bytes, depth: int, w
         return
     _clear(target, name, keep_folder=False)
     os.symlink(link, name, dir_fd=target)
+    if copy.owner is not None:
+        os.chown(name, *copy.owner, dir_fd=target, follow_symlinks=False)
 
 
 def stays_inside(link: bytes, depth: int) -> bool:

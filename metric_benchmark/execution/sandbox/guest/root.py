@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from . import kernel
-from .skeleton import DIRECTORIES, ETC_FILES, ETC_SHOWN, HOST_OVERLAYS
+from .skeleton import DIRECTORIES, ETC_FILES, ETC_SHOWN, HIDDEN, HOST_OVERLAYS, WRITABLE
 
 # Any folder that exists everywhere: the tmpfs on it is seen by this mount namespace only, so nothing is left behind.
 _STAGE = "/tmp"
@@ -47,11 +48,14 @@ class RootSpec:
 def enter_root(spec: RootSpec) -> bool:
     """Build the root described by ``spec`` and move into it; the old root is out of reach afterwards.
 
+    Until the move only names this module made, or looked at, are used in the new root: a link in an unpacked root file
+    system would be followed into the host's.
+
     Returns:
         Whether the kernel keeps the bound on processes for every user inside.
     """
     resolver = _read_bytes("/etc/resolv.conf") if spec.network else b""
-    base_fd = -1 if spec.base == "host" else os.open(spec.base, os.O_PATH | os.O_DIRECTORY)
+    base = -1 if spec.base == "host" else os.open(spec.base, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     inodes = max(16384, spec.disk_mb * 256)
     kernel.mount("mb-root", _STAGE, "tmpfs", kernel.MS_NODEV, f"size={spec.disk_mb}m,nr_inodes={inodes},mode=0755")
@@ -63,20 +67,33 @@ def enter_root(spec: RootSpec) -> bool:
         kernel.bind("root", "root")
         _expose_host()
     else:
-        _overlay(f"/proc/self/fd/{base_fd}", "all", "root")
-        os.close(base_fd)
+        _overlay(f"/proc/self/fd/{base}", "all", "root")
+        os.close(base)
     os.chdir("root")
-    _add_directories()
-    _add_etc(spec, resolver)
+    for name in ("proc", "dev", "sys", "etc", "tmp", "run", "var"):
+        if os.path.islink(name):
+            raise OSError(f"{spec.base}: /{name} is a link, expected a folder")
+    _make_folders({"proc": 0o555, "dev": 0o755})
     kernel.mount("proc", "proc", "proc", _PLAIN)
-    bounded = _set_limits(spec.max_processes)
-    _protect_proc()
     _mount_dev()
-    for path in spec.folders:
-        os.makedirs(path.lstrip("/"), exist_ok=True)
-        os.chmod(path.lstrip("/"), 0o777)
+    forget_imports()
     kernel.pivot_root_here()
+    bounded = _set_limits(spec)
+    _protect_proc()
+    _make_folders(DIRECTORIES)
+    _add_etc(spec, resolver)
+    for path in spec.folders:
+        os.makedirs(path, exist_ok=True)
+        os.chmod(path, 0o777)
     return bounded
+
+
+def forget_imports() -> None:
+    """Make any later import fail: it would run code of the sandbox with this process's rights."""
+    sys.path.clear()
+    sys.meta_path.clear()
+    sys.path_hooks.clear()
+    sys.path_importer_cache.clear()
 
 
 def _read_bytes(path: str) -> bytes:
@@ -91,7 +108,10 @@ def _overlay(lower: str, name: str, target: str, hidden: Sequence[str] = ()) -> 
     upper, work = f"upper/{name}", f"work/{name}"
     os.mkdir(upper)
     os.mkdir(work)
-    for path in hidden:
+    for path in WRITABLE.get(name, ()):
+        if os.path.isdir(f"{lower}/{path}") and not os.path.islink(f"{lower}/{path}"):
+            os.makedirs(f"{upper}/{path}", exist_ok=True)  # an ordinary user's sandbox may write here too
+    for path in filter(lambda path: os.path.lexists(f"{lower}/{path}"), hidden):
         os.makedirs(os.path.dirname(f"{upper}/{path}"), exist_ok=True)
         os.mknod(f"{upper}/{path}", stat.S_IFCHR, os.makedev(0, 0))  # overlayfs reads it as "deleted"
     kernel.mount("mb-overlay", target, "overlay", 0, f"lowerdir={lower},upperdir={upper},workdir={work},userxattr")
@@ -104,7 +124,7 @@ def _expose_host() -> None:
             os.symlink(os.readlink(source), target)
         elif os.path.isdir(source):
             os.makedirs(target)
-            hidden = _secrets_of_etc() if path == "etc" else ()
+            hidden = _secrets_of_etc() if path == "etc" else HIDDEN.get(path, ())
             _overlay(source, path.replace("/", "-"), target, hidden)
 
 
@@ -120,8 +140,8 @@ def _secrets_of_etc() -> list[str]:
     return hidden
 
 
-def _add_directories() -> None:
-    for path, mode in DIRECTORIES.items():
+def _make_folders(folders: Mapping[str, int]) -> None:
+    for path, mode in folders.items():
         if not os.path.lexists(path):
             os.makedirs(path)
             os.chmod(path, mode)
@@ -131,9 +151,9 @@ def _add_etc(spec: RootSpec, resolver: bytes) -> None:
     files = dict(ETC_FILES) if spec.base == "host" else {}
     files["hostname"] = (0o644, f"{spec.hostname}\n")
     files["hosts"] = (0o644, f"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n127.0.1.1\t{spec.hostname}\n")
-    files["resolv.conf"] = (0o644, resolver.decode(errors="replace"))
+    files["resolv.conf"] = (0o644, resolver.decode("utf-8", "replace"))
     for name, (mode, text) in files.items():
-        path = f"etc/{name}"
+        path = f"/etc/{name}"
         if os.path.lexists(path):
             os.unlink(path)
         with open(path, "w", encoding="utf-8") as handle:
@@ -141,22 +161,23 @@ def _add_etc(spec: RootSpec, resolver: bytes) -> None:
         os.chmod(path, mode)
 
 
-def _set_limits(processes: int) -> bool:
-    """Forbid nested namespaces, and bound the number of processes, sandbox root's included.
+def _set_limits(spec: RootSpec) -> bool:
+    """Forbid nested namespaces, bound shared memory, and bound the number of processes, sandbox root's included.
 
     A process id namespace has its own ``pid_max`` since Linux 6.14. Before, the file is the whole machine's, and must
     not be touched.
     """
     for name in ("user", "mnt", "net", "pid"):
         _write_sysctl(f"user/max_{name}_namespaces", 0)
+    _write_sysctl("kernel/shmall", spec.disk_mb * 256)
     version = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in os.uname().release.split(".")[:2])
-    return version >= (6, 14) and _write_sysctl("kernel/pid_max", max(processes, 301))
+    return version >= (6, 14) and _write_sysctl("kernel/pid_max", spec.max_processes)
 
 
 def _write_sysctl(name: str, value: int) -> bool:
     try:
-        with open(f"proc/sys/{name}", "w", encoding="ascii") as handle:
-            handle.write(str(value))
+        with open(f"/proc/sys/{name}", "wb") as handle:
+            handle.write(b"%d" % value)
     except OSError:
         return False
     return True
@@ -164,11 +185,11 @@ def _write_sysctl(name: str, value: int) -> bool:
 
 def _protect_proc() -> None:
     # Sandbox root may be the host's root by number, and these files ask for the number, not for a capability.
-    with os.scandir("proc") as entries:
+    with os.scandir("/proc") as entries:
         for entry in entries:
             if entry.name.isdigit() or entry.is_symlink():
                 continue
-            path = f"proc/{entry.name}"
+            path = entry.path
             if entry.is_dir():
                 if entry.name in _HIDDEN_FOLDERS:
                     kernel.mount("none", path, "tmpfs", _PLAIN | kernel.MS_RDONLY, "size=4k,mode=0555")

@@ -7,39 +7,40 @@ from collections.abc import Sequence
 
 HOST_OVERLAYS = ("usr", "etc", "var/lib/dpkg", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
+HIDDEN = {"usr": ("local/etc",)}
+WRITABLE = {"usr": tuple(f"local/{name}" for name in ("bin", "sbin", "lib", "share", "include", "src", "games", "man"))}
+
 # The host's /etc is shown by this list only: the rest (keys, tokens, mail, ssh, package index passwords) is hidden.
 _ETC_SHOWN = """
 alternatives bash.bashrc bindresvport.blacklist ca-certificates ca-certificates.conf debian_version dpkg
 gai.conf host.conf inputrc issue issue.net ld.so.cache ld.so.conf ld.so.conf.d libaudit.conf locale.alias
 login.defs magic magic.mime mime.types mke2fs.conf networks nsswitch.conf os-release pam.conf pam.d perl
 profile protocols python3 python3.11 python3.12 python3.13 rmt rpc security selinux services shells skel
-ssl/certs ssl/openssl.cnf terminfo xattr.conf
+ssl/certs ssl/openssl.cnf terminfo xattr.conf adduser.conf deluser.conf
 """
 ETC_SHOWN = frozenset(_ETC_SHOWN.split())
 
 DIRECTORIES = {
-    "proc": 0o555,
-    "sys": 0o555,
-    "dev": 0o755,
-    "tmp": 0o1777,
-    "run": 0o755,
-    "run/lock": 0o1777,
-    "root": 0o700,
-    "home": 0o755,
-    "media": 0o755,
-    "mnt": 0o755,
-    "opt": 0o755,
-    "srv": 0o755,
-    "var": 0o755,
-    "var/tmp": 0o1777,
-    "var/log": 0o755,
-    "var/cache": 0o755,
-    "var/lib": 0o755,
-    "var/local": 0o755,
-    "var/mail": 0o755,
-    "var/spool": 0o755,
-    "etc": 0o755,
-    "etc/profile.d": 0o755,
+    "/sys": 0o555,
+    "/tmp": 0o1777,
+    "/run": 0o755,
+    "/run/lock": 0o1777,
+    "/root": 0o700,
+    "/home": 0o755,
+    "/media": 0o755,
+    "/mnt": 0o755,
+    "/opt": 0o755,
+    "/srv": 0o755,
+    "/var": 0o755,
+    "/var/tmp": 0o1777,
+    "/var/log": 0o755,
+    "/var/cache": 0o755,
+    "/var/lib": 0o755,
+    "/var/local": 0o755,
+    "/var/mail": 0o755,
+    "/var/spool": 0o755,
+    "/etc": 0o755,
+    "/etc/profile.d": 0o755,
 }
 
 # The accounts of Debian's base-passwd, so that no account of the host is seen and `useradd` gives the same ids.

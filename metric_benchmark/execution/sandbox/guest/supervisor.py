@@ -22,7 +22,7 @@ from . import kernel
 from .command import start_command
 from .copying import CopyError, run_copy
 
-_KILL_SECONDS = 5.0
+_KILL_SECONDS = 4.0
 
 
 def supervise(fds: list[int], private_network: int | None, max_processes: int) -> NoReturn:
@@ -43,7 +43,8 @@ def supervise(fds: list[int], private_network: int | None, max_processes: int) -
         else:
             child = _start_copy(request, fds[1], control)
         os.close(fds[1])
-        _wait(child, control, wake)
+        if _wait(child, control, wake) and len(fds) > 2:
+            _drain(control, fds[2], wake)
     except BaseException as error:  # noqa: BLE001 - this process ends here, whatever happened
         _reply(control, {"error": str(error) or type(error).__name__})
     os._exit(0)
@@ -90,8 +91,8 @@ def _start_copy(request: dict[str, Any], fd: int, control: socket.socket) -> int
     os._exit(0)
 
 
-def _wait(child: int, control: socket.socket, wake: int) -> None:
-    """Until ``child`` ends (report its status) or the host withdraws (kill everything)."""
+def _wait(child: int, control: socket.socket, wake: int) -> bool:
+    """Until ``child`` ends (report its status) or the host withdraws (kill everything); whether it ended by itself."""
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(wake, select.POLLIN)
@@ -100,16 +101,52 @@ def _wait(child: int, control: socket.socket, wake: int) -> None:
         if control.fileno() in ready:
             _kill_descendants()
             _reply(control, {"killed": True})
-            return
+            return False
         os.read(wake, 4096)
         while True:
             ended, status = os.waitpid(-1, os.WNOHANG)  # `child` is left, so there is one to wait for
             if ended == child:
                 code = os.waitstatus_to_exitcode(status)
                 _reply(control, {"status": code if code >= 0 else 128 - code})
-                return
+                control.shutdown(socket.SHUT_WR)
+                return True
             if ended == 0:
                 break
+
+
+def _drain(control: socket.socket, output: int, wake: int) -> None:
+    """While something the command left running may write, read and drop it; else its next write would kill it."""
+    if not _reap():
+        return
+    while control.recv(4096):
+        pass  # the host reads first, until it hangs up
+    poll = select.poll()
+    poll.register(output, select.POLLIN)
+    poll.register(wake, select.POLLIN)
+    while True:
+        ready = dict(poll.poll())
+        if wake in ready:
+            os.read(wake, 4096)
+            _reap()
+        if output in ready and not _drop(output):
+            return
+
+
+def _drop(output: int) -> bool:
+    try:
+        return bool(os.read(output, 1 << 20))
+    except BlockingIOError:
+        return True
+
+
+def _reap() -> bool:
+    """Collect ended children; whether others still run."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _kill_descendants() -> None:
@@ -124,10 +161,7 @@ def _kill_descendants() -> None:
             stopped |= fresh
         for pid in stopped:
             _signal(pid, signal.SIGKILL)
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
+        if not _reap():
             return
         if time.monotonic() > until:
             os.kill(-1, signal.SIGKILL)  # all but PID 1: rather the whole sandbox than a process that got away
