@@ -23,7 +23,7 @@ from metric_benchmark.config.models import (
 )
 from metric_benchmark.config.yaml_source import Location, YamlSource, parse_model, read_yaml
 from metric_benchmark.errors import ConfigError, PinError, Problem
-from metric_benchmark.hashing import digest_file, digest_path
+from metric_benchmark.hashing import digest_folder
 
 #: `execution` needs tasks and bundles; `analysis` never touches them.
 type Level = Literal["execution", "analysis", "all"]
@@ -73,8 +73,10 @@ class Experiment:
     cases_sha256: str
     cases: tuple[Case, ...]
     execution: ExecutionConfig
+    execution_source: YamlSource
     execution_sha256: str
     analysis: AnalysisConfig
+    analysis_source: YamlSource
     analysis_sha256: str
     roots: tuple[Path, ...]
 
@@ -189,8 +191,10 @@ def load_experiment(path: Path | str, *, level: Level = "all", verify: bool = Tr
     )
     cases_source = out.read(cases_path) if cases_path else None
     cases_config = out.parse(cases_source, CasesConfig)
-    execution = out.parse(out.read(execution_path), ExecutionConfig) if execution_path else None
-    analysis = out.parse(out.read(analysis_path), AnalysisConfig) if analysis_path else None
+    execution_source = out.read(execution_path) if execution_path else None
+    execution = out.parse(execution_source, ExecutionConfig)
+    analysis_source = out.read(analysis_path) if analysis_path else None
+    analysis = out.parse(analysis_source, AnalysisConfig)
     cases: list[Case] = []
     if cases_source and cases_config:
         for index, pinned in enumerate(cases_config.cases):
@@ -202,22 +206,23 @@ def load_experiment(path: Path | str, *, level: Level = "all", verify: bool = Tr
     # `finish` has raised unless everything is there.
     assert cases_source is not None
     assert cases_config is not None
+    assert execution_source is not None
     assert execution is not None
+    assert analysis_source is not None
     assert analysis is not None
-    assert cases_path is not None
-    assert execution_path is not None
-    assert analysis_path is not None
     return Experiment(
         config=config,
         source=source,
         cases_source=cases_source,
         cases_config=cases_config,
-        cases_sha256=digest_file(cases_path),
+        cases_sha256=cases_source.sha256,
         cases=tuple(cases),
         execution=execution,
-        execution_sha256=digest_file(execution_path),
+        execution_source=execution_source,
+        execution_sha256=execution_source.sha256,
         analysis=analysis,
-        analysis_sha256=digest_file(analysis_path),
+        analysis_source=analysis_source,
+        analysis_sha256=analysis_source.sha256,
         roots=roots,
     )
 
@@ -268,22 +273,21 @@ def _load_case(
     if path is None or source is None or config is None:
         return None
     if verify:
-        _check_pin(out, named_in, location, pinned, path)
-    files: list[Path | None] = []
+        _check_pin(out, named_in, location, pinned, source.sha256)
+    files: dict[str, YamlSource | None] = {}
     for key in ("description", "subsets"):
         item: Pinned = getattr(config, key)
-        found = inside(source, (key, "path"), item.path)
-        if found and verify and found.is_file():
-            _check_pin(out, source, (key,), item, found)
-        files.append(found)
-    description = out.parse(out.read(files[0]), DescriptionConfig) if files[0] else None
-    subsets_source = out.read(files[1]) if files[1] else None
-    subsets = out.parse(subsets_source, SubsetsConfig)
-    if subsets_source and subsets:
-        _check_subsets(out, subsets_source, subsets, config)
+        target = inside(source, (key, "path"), item.path)
+        found = files[key] = out.read(target) if target else None
+        if found and verify:
+            _check_pin(out, source, (key,), item, found.sha256)
+    description = out.parse(files["description"], DescriptionConfig)
+    subsets = out.parse(files["subsets"], SubsetsConfig)
+    if files["subsets"] and subsets:
+        _check_subsets(out, files["subsets"], subsets, config)
     if description is None or subsets is None:
         return None
-    case = Case(config, source, digest_file(path), subsets, description)
+    case = Case(config, source, source.sha256, subsets, description)
     if level != "analysis":
         _check_folders(out, inside, case, verify)
     return case
@@ -324,23 +328,21 @@ def _check_folders(out: _Collector, inside: _Inside, case: Case, verify: bool) -
                 case.source.problem((*location, "path"), f"{what} has no task.toml; it is not a Harbor task")
             )
         elif verify:
-            _check_pin(out, case.source, location, pinned, path)
+            with out.collecting():
+                _check_pin(out, case.source, location, pinned, digest_folder(path))
 
 
-def _check_pin(out: _Collector, source: YamlSource, location: Location, pinned: Pinned, path: Path) -> None:
+def _check_pin(out: _Collector, source: YamlSource, location: Location, pinned: Pinned, found: str) -> None:
     if pinned.sha256 is None:
         out.pins.append(source.problem(location, f"{pinned.path} is not pinned; run `metric-benchmark sign` once"))
-        return
-    with out.collecting():
-        found = digest_path(path)
-        if found != pinned.sha256:
-            out.pins.append(
-                source.problem(
-                    (*location, "sha256"),
-                    f"{pinned.path} has changed: found {found[:16]}..., pinned {pinned.sha256[:16]}...; restore it, or "
-                    "run `metric-benchmark sign` to accept the change",
-                )
+    elif found != pinned.sha256:
+        out.pins.append(
+            source.problem(
+                (*location, "sha256"),
+                f"{pinned.path} has changed: found {found[:16]}..., pinned {pinned.sha256[:16]}...; restore it, or "
+                "run `metric-benchmark sign` to accept the change",
             )
+        )
 
 
 def _unique_cases(out: _Collector, source: YamlSource, cases: list[Case]) -> None:

@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from metric_benchmark.errors import ConfigError, Problem
+from metric_benchmark.hashing import digest_bytes
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_NODES = 200_000
@@ -21,10 +22,11 @@ type Location = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class YamlSource:
-    """A parsed YAML file: its plain value and the line of every value in it."""
+    """A parsed YAML file: its digest, its plain value and the line of every value in it."""
 
     path: Path
     shown: str
+    sha256: str
     value: Any
     lines: dict[Location, int] = field(repr=False)
 
@@ -129,7 +131,7 @@ def read_yaml(path: Path, shown: str | None = None) -> YamlSource:
     if not isinstance(value, dict):
         found = {list: "a list", type(None): "an empty file"}.get(type(value), f"a {type(value).__name__}")  # pyright: ignore[reportUnknownArgumentType]
         raise ConfigError(Problem(f"{shown}:1", f"found {found}; expected a mapping with keys such as `schema:`"))
-    return YamlSource(path, shown, value, loader.lines)
+    return YamlSource(path, shown, digest_bytes(data), value, loader.lines)
 
 
 def parse_model[Model: BaseModel](source: YamlSource, model: type[Model]) -> Model:

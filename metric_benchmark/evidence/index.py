@@ -51,7 +51,8 @@ def check_run_id(root: EvidenceRoot, run_id: str) -> None:
     for path, name in found.items():
         if name is not None and name != run_id:
             raise EvidenceError(
-                f"{path}: holds evidence of run {name!r}; expected {run_id!r}. Give another --output, or --run-id {name}"
+                f"{path}: holds evidence of run {name!r}; expected {run_id!r}. Give another --output, or "
+                f"--run-id {name}"
             )
 
 

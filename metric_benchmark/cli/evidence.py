@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that look at an evidence root: `status` and `report`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from metric_benchmark.cli.console import plural, say, say_json, say_table
+from metric_benchmark.cli.options import ExperimentArgument, JsonOption, OutputOption, RunIdOption
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds this module's commands."""
+    app.command(epilog="Example: metric-benchmark status my-experiment --output runs/mine")(status)
+    app.command(epilog="Example: metric-benchmark report runs/mine")(report)
+
+
+def status(
+    experiment: ExperimentArgument,
+    output: OutputOption,
+    run_id: RunIdOption = None,
+    show_all: Annotated[bool, typer.Option("--all", help="List fresh partitions too.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Says what of an experiment is missing, failed, stale (and why) or fresh. Writes nothing.
+
+    It compares evidence with the experiment's files and pins; task folders and bundles need not be there.
+    """
+    from metric_benchmark.experiment import open_run
+    from metric_benchmark.pipeline.status import experiment_status
+
+    run = open_run(experiment, output, run_id=run_id, level="analysis")
+    partitions = experiment_status(run)
+    is_sealed = run.root.experiment.exists()
+    n_superseded = sum(found.n_superseded for found in partitions)
+    counts: dict[str, Counter[str]] = {}
+    for found in partitions:
+        counts.setdefault(found.stage, Counter())[found.state] += 1
+    if as_json:
+        say_json(
+            {
+                "run_id": run.run_id,
+                "evidence": str(run.root.path),
+                "is_sealed": is_sealed,
+                "n_superseded": n_superseded,
+                "counts": {stage: dict(states) for stage, states in counts.items()},
+                "partitions": [asdict(found) for found in partitions],
+            }
+        )
+        return
+    states = ["fresh", "stale", "failed", "missing"]
+    say_table(["stage", *states], [[stage, *(found[state] for state in states)] for stage, found in counts.items()])
+    listed = [found for found in partitions if show_all or found.state != "fresh"]
+    if listed:
+        say()
+        say_table(["stage", "partition", "state", "reason"], [[f.stage, f.key, f.state, f.reason] for f in listed])
+    say()
+    if n_superseded:
+        say(f"{plural(n_superseded, 'superseded configuration')} kept beside the current ones")
+    say("sealed: everything was checked again after the last stage" if is_sealed else "not sealed")
+
+
+def report(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="The evidence root.", show_default=False, exists=True, file_okay=False),
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Prints the result of an experiment and writes report.html into its evidence root.
+
+    A run that is not finished is reported as far as it is.
+    """
+    from metric_benchmark.cli.showing import report_json, say_report
+    from metric_benchmark.evidence.layout import EvidenceRoot
+    from metric_benchmark.pipeline.saved import follow_pointer
+    from metric_benchmark.reporting.data import load_report
+
+    data = load_report(follow_pointer(EvidenceRoot(folder.absolute())))
+    if as_json:
+        say_json(report_json(data))
+    else:
+        say_report(data)

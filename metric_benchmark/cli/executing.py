@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that run trials: `run-evals` and `run-experiment`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metric_benchmark.cli.console import note, plural, say, say_json, warn
+from metric_benchmark.cli.options import (
+    AcceptOption,
+    ExperimentArgument,
+    JsonOption,
+    OutputOption,
+    ReplayOption,
+    RunIdOption,
+)
+
+if TYPE_CHECKING:
+    from metric_benchmark.experiment import EvalsDone
+    from metric_benchmark.pipeline import ExperimentRun
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds this module's commands."""
+    app.command(epilog="Example: metric-benchmark run-evals my-experiment --output runs/mine")(run_evals)
+    app.command(
+        epilog="Example: metric-benchmark run-experiment my-experiment --output runs/mine\n\n"
+        "Saved evidence: metric-benchmark run-experiment my-experiment --results runs/mine --output runs/again"
+    )(run_experiment)
+
+
+def run_evals(
+    experiment: ExperimentArgument,
+    output: OutputOption,
+    run_id: RunIdOption = None,
+    accept_changes: AcceptOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Runs the trials of an experiment (stage 1); continues where it stopped.
+
+    Trials that have a verdict are never run again while what decides their outcome stays the same.
+    """
+    from metric_benchmark.experiment import open_run
+
+    run = open_run(experiment, output, run_id=run_id, level="execution")
+    done = _run(run, accept_changes=accept_changes)
+    if as_json:
+        say_json(_evals_json(run, done))
+        return
+    say(_evals_text(done))
+    say(f"evidence: {run.root.path}")
+
+
+def run_experiment(
+    experiment: ExperimentArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="The evidence root.", show_default=False, file_okay=False),
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results",
+            metavar="DIR",
+            help="Analyse the saved evidence in DIR instead of running trials; tasks and agents are not needed.",
+            show_default=False,
+            file_okay=False,
+        ),
+    ] = None,
+    replay: ReplayOption = False,
+    run_id: RunIdOption = None,
+    accept_changes: AcceptOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Runs all four stages: trials, mutant scores, coverage, correlation; continues where it stopped.
+
+    With --results no trial is run: the saved evidence is analysed, and the analysis is written to --output, or into
+    the evidence itself.
+    """
+    from metric_benchmark.cli.showing import experiment_json, say_experiment
+    from metric_benchmark.experiment import analyse_saved, open_run
+
+    if output is None and results is None:
+        raise typer.BadParameter("name the evidence root, or saved evidence by --results", param_hint="--output")
+    if results is not None and accept_changes:
+        raise typer.BadParameter("goes with running trials, not with --results", param_hint="--accept-changes")
+    level = "all" if results is None else "analysis"
+    run = open_run(experiment, output, results=results, run_id=run_id, level=level)
+    done = None if results is not None else _run(run, accept_changes=accept_changes)
+    analyse_saved(run, replay=replay, on_case=lambda case_id: note(f"analysing case {case_id}"))
+    if as_json:
+        say_json({**({} if done is None else _evals_json(run, done)), **experiment_json(run)})
+        return
+    if done is not None:
+        say(_evals_text(done))
+    say_experiment(run)
+
+
+def _run(run: ExperimentRun, *, accept_changes: bool) -> EvalsDone:
+    from metric_benchmark import experiment as stages
+    from metric_benchmark.cli.checks import check_experiment
+    from metric_benchmark.cli.progress import show_progress
+
+    checked = check_experiment(run)
+    for message in checked.warnings:
+        warn(message)
+    with show_progress(len(checked.variants), checked.n_trials) as sink:
+        return stages.run_evals(run, on_progress=sink, accept_changes=accept_changes)
+
+
+def _evals_text(done: EvalsDone) -> str:
+    cost = "" if done.cost_usd is None else f"; {done.cost_usd:.2f} USD in all"
+    return f"{plural(done.n_run, 'trial')} run, {done.n_kept} kept{cost}"
+
+
+def _evals_json(run: ExperimentRun, done: EvalsDone) -> dict[str, object]:
+    return {
+        "run_id": run.run_id,
+        "evidence": str(run.root.path),
+        "n_run": done.n_run,
+        "n_kept": done.n_kept,
+        "cost_usd": done.cost_usd,
+    }

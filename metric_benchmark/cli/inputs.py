@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands about an experiment's inputs: `sign`, `verify`, `plan`, `mutants`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from metric_benchmark.cli.console import plural, say, say_json, say_table, warn
+from metric_benchmark.cli.options import ExperimentArgument, JsonOption, RunIdOption
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds this module's commands."""
+    app.command(epilog="Example: metric-benchmark sign my-experiment/experiment.yaml")(sign)
+    app.command(epilog="Example: metric-benchmark verify my-experiment")(verify)
+    app.command(epilog="Example: metric-benchmark plan my-experiment --output runs/mine")(plan)
+    app.command(epilog="Example: metric-benchmark mutants --json")(mutants)
+
+
+def sign(experiment: ExperimentArgument, as_json: JsonOption = False) -> None:
+    """Computes the pins of an experiment and writes them into its files.
+
+    A pin is the SHA-256 of a file or folder an experiment names. Comments and layout of the files stay.
+    """
+    from metric_benchmark.pins import sign_experiment
+
+    signed = sign_experiment(experiment)
+    changed = [_shown(path) for path in signed.changed]
+    if as_json:
+        say_json({"n_pins": signed.n_pins, "changed": changed})
+        return
+    for path in changed:
+        say(f"wrote {path}")
+    say(f"{plural(signed.n_pins, 'pin')} hold{'s' if signed.n_pins == 1 else ''}")
+
+
+def verify(experiment: ExperimentArgument, as_json: JsonOption = False) -> None:
+    """Checks an experiment: its files, its pins, agents, operators, metrics and design. Writes nothing."""
+    from metric_benchmark.cli.checks import check_experiment, load_without_evidence
+
+    run = load_without_evidence(experiment)
+    checked = check_experiment(run)
+    cases = {
+        case.case_id: {
+            "n_tasks": len(case.config.tasks),
+            "n_mutants": len(case.config.mutants),
+            "n_subsets": len(case.subsets.subsets),
+            "n_variants": len(checked.of(case.case_id)),
+        }
+        for case in run.experiment.cases
+    }
+    if as_json:
+        say_json({"experiment": run.experiment.name, "cases": cases, "warnings": list(checked.warnings)})
+        return
+    for message in checked.warnings:
+        warn(message)
+    for case_id, counts in cases.items():
+        parts = (plural(counts[f"n_{noun}s"], noun) for noun in ("task", "mutant", "subset", "variant"))
+        say(f"case {case_id}: {', '.join(parts)}")
+    say(f"experiment {run.experiment.name}: all pins hold, nothing is wrong")
+
+
+def plan(
+    experiment: ExperimentArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Evidence that is there already: what of it is kept, what would be run.",
+            show_default=False,
+            file_okay=False,
+        ),
+    ] = None,
+    run_id: RunIdOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Shows what an experiment will run and can cost at most, before anything is paid for. Writes nothing."""
+    from metric_benchmark.cli.checks import check_experiment, load_without_evidence
+    from metric_benchmark.cli.forecast import forecast
+    from metric_benchmark.experiment import open_run
+
+    run = open_run(experiment, output, run_id=run_id) if output else load_without_evidence(experiment)
+    checked = check_experiment(run)
+    found = forecast(run, checked, has_evidence=output is not None)
+    if as_json:
+        say_json(found.to_json())
+        return
+    n_cases = plural(len(run.experiment.cases), "case")
+    say(f"experiment {run.experiment.name}: {n_cases}, environment {found.environment}")
+    say()
+    say_table(
+        ["case", "role", "variants", "tasks", "attempts", "trials", *(["kept", "to run"] if output else [])],
+        [
+            [
+                r.case,
+                r.role,
+                r.n_variants,
+                r.n_tasks,
+                r.attempts,
+                r.n_trials,
+                *([r.n_kept, r.n_to_run] if output else []),
+            ]
+            for r in found.rows
+        ],
+    )
+    say()
+    say(f"{plural(found.n_trials, 'trial')} in all" + (f", {found.n_to_run} of them still to run" if output else ""))
+    say(found.cost)
+    for message in (*found.changes, *found.warnings):
+        warn(message)
+
+
+def mutants(as_json: JsonOption = False) -> None:
+    """Lists the mutation operators: the fault each injects, its parameters, the agents it acts on."""
+    from metric_benchmark.mutants.catalog import OPERATORS
+
+    listed = [
+        {
+            "name": info.name,
+            "family": info.family,
+            "fault": info.fault,
+            "applies_to": info.applies_to,
+            "params": {
+                name: {"required": field.is_required(), "description": field.description}
+                for name, field in info.params_model.model_fields.items()
+            },
+        }
+        for info in OPERATORS.values()
+    ]
+    if as_json:
+        say_json({"operators": listed})
+        return
+    for info in OPERATORS.values():
+        say(f"{typer.style(info.name, bold=True)} ({info.family}): {info.fault}")
+        for name, field in info.params_model.model_fields.items():
+            default = "required" if field.is_required() else f"default {field.default}"
+            say(f"    {name}: {field.description} ({default})")
+        say(f"    acts on {info.applies_to}")
+    say("external/<label>: a mutant that brings its own agent; the label names its fault")
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,5 @@
+#!/bin/bash
+# What a perfect agent would do: Harbor's `oracle` agent runs it to prove that the task can be solved.
+set -euo pipefail
+cd /app
+{ sed -n 's/^opened: //p' morning.txt; sed -n 's/^closed: //p' evening.txt; } > answer.txt
