@@ -18,7 +18,7 @@ class ProbeAgent(BaseAgent):
     """Runs each `command` of its instruction; the last action writes how much it remembers into memory.txt.
 
     Args:
-        swallow: goes on after whatever exception an action raises.
+        swallow: goes on after an exception in an action.
         late_context: fills the context in populate_context_post_run only.
         cleanup: makes one more call when it ends.
     """
@@ -74,7 +74,7 @@ class ProbeAgent(BaseAgent):
     async def _act(self, command: str, environment: BaseEnvironment) -> None:
         try:
             result = await environment.exec(command)
-        except BaseException:
+        except Exception:
             if not self.swallow:
                 raise
             return

@@ -160,7 +160,7 @@ def test_no_refusal_for_what_works_and_for_what_is_no_mutant():
             "operator memory_amnesia cannot act on agent probe_agent:ForgetlessAgent: its class ForgetlessAgent has "
             "no method forget",
         ),
-        ({"import_path": "harbor.agents.installed.aider:Aider"}, BUDGET, "its whole run is one call"),
+        ({"import_path": "harbor.agents.installed.goose:Goose"}, BUDGET, "its whole run is one call"),
         ({"import_path": "probe_agent:Missing"}, BUDGET, "agent probe_agent:Missing cannot be imported: "),
         ({"name": "nop"}, BUDGET, "nop: nop does nothing"),
         (PROBE, {"name": "action_budget", "params": {}}, "params.max_actions is missing"),
@@ -181,7 +181,7 @@ def test_refusals_give_the_reason_before_a_job_starts(agent, operator, message):
 
 
 def test_class_that_subclasses_an_installed_agent_is_found_out(tmp_path, monkeypatch):
-    (tmp_path / "my_cli.py").write_text("from harbor.agents.installed.aider import Aider\nclass Mine(Aider): ...\n")
+    (tmp_path / "my_cli.py").write_text("from harbor.agents.installed.goose import Goose\nclass Mine(Goose): ...\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     resolved = mutant_agent({"import_path": "my_cli:Mine"}, label="m", operator=BUDGET)
     assert "its whole run is one call" in refusal_for(resolved)[0]
