@@ -44,10 +44,6 @@ class ClerkAgent(BaseAgent):
     async def setup(self, environment: BaseEnvironment) -> None:
         """Needs nothing installed."""
 
-    @override
-    async def set_web_tools_disabled(self, disabled: bool, environment: BaseEnvironment) -> None:
-        """Has no web tools that could be disabled."""
-
     def forget(self, *, keep: int) -> None:
         """Drops all but the `keep` most recent observations (the hook of memory mutants)."""
         self._memory.forget(keep)

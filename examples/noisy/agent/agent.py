@@ -79,10 +79,6 @@ class InternAgent(BaseAgent):
         """Needs nothing installed."""
 
     @override
-    async def set_web_tools_disabled(self, disabled: bool, environment: BaseEnvironment) -> None:
-        """Has no web tools that could be disabled."""
-
-    @override
     async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
         rng = random.Random(f"{self._seed}:{self.session_id}")
         self._steps = [Step(step_id=1, source="user", message=instruction, timestamp=_now())]
