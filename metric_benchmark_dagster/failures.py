@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns the library's errors into Dagster failures: a clear message, and a retry only where one can help."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import dagster as dg
+
+from metric_benchmark.errors import ExecutionError, LockedError, MetricBenchmarkError
+from metric_benchmark.execution.runner import VariantRun
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How often and after how long a failure that may pass by itself is retried."""
+
+    max_retries: int
+    delay_s: float
+
+
+class InfrastructureFailure(ExecutionError):
+    """Trials without a verdict because of the machinery around the agent; it may work again in a while."""
+
+
+#: Errors that may pass by themselves: the infrastructure failed, or another run holds the evidence for a while.
+TRANSIENT = (InfrastructureFailure, LockedError)
+
+
+@contextmanager
+def as_failures(retries: Retries) -> Generator[None]:
+    """Raises every error of the body as a `dg.Failure`, after retries where one can help.
+
+    Retries are requested here and not by a `dg.RetryPolicy`: Dagster applies a policy to a run that someone terminates,
+    too, and would start the trials again that were to be stopped. Interrupts pass through untouched.
+    """
+    try:
+        yield
+    except (dg.Failure, dg.RetryRequested):
+        raise
+    except MetricBenchmarkError as error:
+        failure = dg.Failure(
+            description=str(error),
+            metadata={
+                "error": type(error).__name__,
+                "exit_status": error.exit_status,
+                "problems": dg.MetadataValue.md("\n".join(f"- {problem}" for problem in error.problems)),
+            },
+            allow_retries=False,
+        )
+        if isinstance(error, TRANSIENT):
+            raise dg.RetryRequested(retries.max_retries, retries.delay_s) from failure
+        raise failure from None
+    except Exception as error:
+        raise dg.Failure(
+            description=f"{type(error).__name__}: {error}. This is a fault of ours, not of the experiment; "
+            "please report it with the stack trace",
+            metadata={"error": type(error).__name__, "exit_status": MetricBenchmarkError.exit_status},
+            allow_retries=False,
+        ) from error
+
+
+def require_verdicts(done: VariantRun, tolerated: int) -> None:
+    """Fails a variant that still has more trials without a verdict than are tolerated.
+
+    What has a verdict is kept and indexed either way; running the partition again runs only the rest.
+
+    Raises:
+        InfrastructureFailure: the infrastructure failed for some of them.
+        ExecutionError: no verdict for other reasons; a spent budget stays spent.
+    """
+    results = done.results
+    if done.stopped is None or results.n_without_verdict <= tolerated:
+        return
+    failed = [trial for trial in results.trials if not trial.counts]
+    is_infrastructure = any(trial.status == "infrastructure" for trial in failed)
+    raise (InfrastructureFailure if is_infrastructure else ExecutionError)(
+        [
+            f"{results.case}|{results.variant}: {done.stopped} ({tolerated} tolerated)",
+            *(f"{trial.task}, attempt {trial.attempt}: {trial.status}: {trial.reason}" for trial in failed),
+        ]
+    )
