@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes `report.html`: one file that needs no network, with every text escaped and no script but its own allowed."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import importlib.resources
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.writes import write_bytes
+from metric_benchmark.reporting.data import ReportData, load_report
+from metric_benchmark.reporting.provenance import describe_provenance
+from metric_benchmark.reporting.sentences import QUESTION, number, p_text, sentence
+from metric_benchmark.reporting.table import sizes_text, summary_rows, words
+from metric_benchmark.reporting.view import forest, view_case
+
+_TEMPLATES = importlib.resources.files("metric_benchmark.reporting") / "templates"
+
+
+def write_report(root: EvidenceRoot | Path, path: Path | None = None) -> Path:
+    """Writes the HTML report of an evidence root, finished or not.
+
+    Args:
+        root: the evidence root.
+        path: where to write it; by default `report.html` in the root, where its links to trajectories work.
+
+    Returns:
+        Where it was written.
+
+    Raises:
+        EvidenceError: there is no evidence, or a record is damaged.
+        StorageError: the disk is full or not writable; an old report is intact.
+    """
+    data = load_report(root)
+    target = path or data.root.report
+    write_bytes(target, render_report(data).encode())
+    return target
+
+
+def render_report(data: ReportData) -> str:
+    """Returns the report as HTML."""
+    script = _text("report.js")
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            data=data,
+            question=QUESTION,
+            cases=[view_case(case) for case in data.cases],
+            rows=summary_rows(data),
+            forest=forest(data),
+            provenance=describe_provenance(data),
+            style=Markup(_text("report.css")),
+            script=Markup(script),
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        )
+    )
+
+
+def _text(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_text),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "words": words, "signed": number, "p": p_text, "sentence": sentence, "sizes": sizes_text,
+    }  # fmt: skip
+    return environment

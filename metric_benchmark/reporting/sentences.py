@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts in sentences for readers without statistics: the answer, its numbers, its meaning, what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from metric_benchmark.records.correlation import Correlation, MetricCorrelation
+from metric_benchmark.reporting.table import words
+
+QUESTION = (
+    "Does a coverage metric over an agent-evaluation suite predict how good that suite is at catching faulty agents?"
+)
+
+#: How strong an association of ranks is, for people; thresholds follow Cohen (1988).
+_STRENGTH = ((0.1, "next to none"), (0.3, "weak"), (0.5, "moderate"), (0.8, "strong"), (2.0, "very strong"))
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """A verdict for people. `caveats` must be read before the answer is believed."""
+
+    answer: str
+    numbers: str
+    meaning: str
+    change: str
+    caveats: tuple[str, ...] = ()
+
+
+def describe_verdict(row: Mapping[str, Any], record: Correlation | None) -> Sentences:
+    """Puts one row of `summary_rows` into sentences; `record` is the correlation it came from."""
+    metric = row["metric"] or "any metric"
+    if record is None:
+        return Sentences(f"{metric}: {row['reason']}.", "", "", "Run the remaining stages of the experiment.")
+    found = record.metrics[row["metric"]]
+    verdict = found.verdict
+    return Sentences(
+        answer=_answer(metric, found),
+        numbers=_numbers(row, found),
+        meaning=verdict.explanation or sentence(verdict.reason),
+        change=sentence(verdict.remedy),
+        caveats=_caveats(row, record, found),
+    )
+
+
+def sentence(text: str) -> str:
+    """Returns a text with a capital at its start and a full stop at its end; empty stays empty."""
+    text = text.strip()
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}" if text else ""
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Returns a signed number with a true minus, or a dash."""
+    return "–" if value is None else f"{value:+.{digits}f}".replace("-", "−")
+
+
+def p_text(value: float | None) -> str:
+    """Returns a p-value the way people write it."""
+    if value is None:
+        return "–"
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
+
+
+def strength(value: float) -> str:
+    """Returns a word for the size of an association."""
+    return next(word for limit, word in _STRENGTH if abs(value) < limit)
+
+
+def _answer(metric: str, found: MetricCorrelation) -> str:
+    verdict = found.verdict
+    less = verdict.direction == "less"
+    more, fewer = ("less", "fewer") if less else ("more", "more")
+    if verdict.verdict == "supported":
+        return f"Yes. Among suites of the same size, those with {more} {metric} coverage catch more faulty agents."
+    if verdict.verdict == "refuted":
+        smallest = f"{verdict.minimum_effect:g}" if verdict.minimum_effect is not None else "the smallest that matters"
+        return (
+            f"No. Beyond suite size, {fewer if less else 'more'} {metric} coverage does not mean enough: an "
+            f"association of {smallest} is ruled out."
+        )
+    if verdict.verdict == "inconclusive":
+        return f"Cannot say. The data neither show nor rule out that {metric} coverage matters beyond suite size."
+    if verdict.verdict == "blocked":
+        return (
+            f'No answer. The unchanged agent is "caught" as faulty, so kills are noise and {metric} cannot be judged.'
+        )
+    estimate = found.estimates.partial_spearman_given_size
+    if estimate.status == "ok":
+        return (
+            f"Not tested. In this sample, {metric} coverage has a {strength(estimate.value)} association with the "
+            "mutant score beyond suite size."
+        )
+    return f"Not tested. The association of {metric} beyond suite size is undefined: {words(estimate.reason)}."
+
+
+def _numbers(row: Mapping[str, Any], found: MetricCorrelation) -> str:
+    parts: list[str] = []
+    if found.calibrated:
+        parts.append(f"effect {number(found.calibrated.estimate)}")
+    elif row["partial_rho"] is not None:
+        parts.append(f"partial rho {number(row['partial_rho'])}")
+    if found.calibrated and found.interval:
+        parts.append(
+            f"{found.interval.level:.0%} interval {number(found.calibrated.low)} to {number(found.calibrated.high)}"
+            + (" (approximate)" if found.interval.approximate else "")
+        )
+    if row["p_adjusted"] is not None:
+        parts.append(f"adjusted p {p_text(row['p_adjusted'])}")
+    elif found.p_exploratory is not None:
+        parts.append(f"exploratory p {p_text(found.p_exploratory)}")
+    elif row["p_value"] is not None:
+        parts.append(f"p {p_text(row['p_value'])}")
+    parts.append(f"{row['n_subsets']} subsets, {row['n_tasks']} tasks, {row['n_mutants']} mutants")
+    return "; ".join(parts)
+
+
+def _caveats(row: Mapping[str, Any], record: Correlation, found: MetricCorrelation) -> tuple[str, ...]:
+    caveats: list[str] = []
+    if row["label"] == "wiring test":
+        caveats.append("Wiring test: these items are made up and know nothing of the agent; this is not a result.")
+    elif row["label"] == "null metric":
+        caveats.append("Null metric: it knows only how many tasks a suite has. A real metric must beat it.")
+    elif row["label"]:
+        caveats.append(sentence(row["label"]))
+    if found.verdict.verdict != "not_tested" and record.registration == "after_data":
+        caveats.append("The hypothesis was changed after the data: exploratory.")
+    if found.finding == "not separable from volume" and found.verdict.verdict == "supported":
+        caveats.append("Whether it matters which items are covered, or only how many, could not be told apart.")
+    caveats += [sentence(words(text)) for text in (*found.limits, *found.notes)]
+    return tuple(dict.fromkeys(caveats))

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the HTML template shows: per case the verdicts, the figures and the tables, made from records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from metric_benchmark.records.base import Undefined
+from metric_benchmark.records.correlation import Correlation, MetricCorrelation
+from metric_benchmark.records.coverage import MetricCoverage
+from metric_benchmark.records.scores import MutantScores
+from metric_benchmark.reporting import figures
+from metric_benchmark.reporting.data import CaseReport, ReportData
+from metric_benchmark.reporting.figures.matrices import MAX_LINES
+from metric_benchmark.reporting.figures.scatter import Point, size_class
+from metric_benchmark.reporting.numbers import (
+    Bools,
+    cover_matrix,
+    expect_by_size,
+    kill_matrix,
+    metric_points,
+    order_matrix,
+    residual_ranks,
+)
+from metric_benchmark.reporting.provenance import TrialCounts, count_trials, describe_case
+from metric_benchmark.reporting.sentences import Sentences, describe_verdict, number
+from metric_benchmark.reporting.table import case_rows, words
+
+
+@dataclass(frozen=True)
+class MetricView:
+    """One metric of one case: verdict, figures, numbers."""
+
+    row: Mapping[str, Any]
+    sentences: Sentences
+    scatter: Markup | None
+    residuals: Markup | None
+    cover: Markup | None
+    cover_note: str
+    estimates: tuple[tuple[str, str], ...]
+    agreement: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
+class CaseView:
+    """One case: its metrics and what its mutants, controls and trials say.
+
+    `task_order` and `mutant_order` are places in the record in the order the heat map shows them.
+    """
+
+    case: CaseReport
+    metrics: tuple[MetricView, ...]
+    kills: Markup | None
+    task_order: tuple[int, ...]
+    mutant_order: tuple[int, ...]
+    kills_note: str
+    false_kills: Markup | None
+    sizes: tuple[tuple[int, int], ...]
+    trials: tuple[TrialCounts, ...]
+    provenance: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
+
+
+def view_case(case: CaseReport) -> CaseView:
+    """Makes everything the report shows about one case; what is missing is left out."""
+    scores = case.scores
+    tasks: list[int] = []
+    mutants: list[int] = []
+    kills = None
+    if scores is not None:
+        killed, undetermined = kill_matrix(scores)
+        tasks, mutants = order_matrix(killed)
+        kills = _draw_kills(case.case_id, scores, killed, undetermined, tasks, mutants)
+    rows = case_rows(case)
+    all_sizes = [pair.size for pair in case.correlation.pairs] if case.correlation else []
+    distinct = sorted(set(all_sizes))
+    warnings = [*(case.correlation.warnings if case.correlation else scores.warnings if scores else ())]
+    return CaseView(
+        case=case,
+        metrics=tuple(_view_metric(case, row, all_sizes, tasks) for row in rows if row["metric"]),
+        kills=kills,
+        task_order=tuple(tasks),
+        mutant_order=tuple(mutants),
+        kills_note=_too_many(tasks, mutants),
+        false_kills=_draw_noise(case.case_id, scores),
+        sizes=tuple((size, size_class(size, all_sizes)) for size in distinct),
+        trials=tuple(count_trials(case)),
+        provenance=tuple(describe_case(case)),
+        warnings=tuple(warnings),
+    )
+
+
+def forest(data: ReportData) -> Markup | None:
+    """Draws the forest plot over all cases and metrics; None before anything is correlated."""
+    rows = [
+        _forest_row(case.case_id, row, case.correlation.metrics[row["metric"]])
+        for case in data.cases
+        if case.correlation is not None
+        for row in case_rows(case)
+    ]
+    return figures.draw_forest(rows) if rows else None
+
+
+def _forest_row(case: str, row: Mapping[str, Any], found: MetricCorrelation) -> figures.ForestRow:
+    label = f"{case} / {row['metric']}"
+    if found.calibrated is not None:
+        return figures.ForestRow(
+            label, found.calibrated.estimate, found.calibrated.low, found.calibrated.high, found.verdict.verdict,
+            is_calibrated=True, minimum_effect=_signed_minimum(found),
+        )  # fmt: skip
+    note = words(row["partial_rho_reason"])
+    return figures.ForestRow(label, row["partial_rho"], verdict=found.verdict.verdict, note=note)
+
+
+def _signed_minimum(found: MetricCorrelation) -> float | None:
+    minimum = found.verdict.minimum_effect
+    return minimum if minimum is None or found.verdict.direction != "less" else -minimum
+
+
+def _view_metric(case: CaseReport, row: Mapping[str, Any], sizes: Sequence[int], order: Sequence[int]) -> MetricView:
+    name, record = row["metric"], case.correlation
+    measured = case.coverage.metrics.get(name) if case.coverage else None
+    found = record.metrics[name] if record else None
+    scatter, residuals = _draw_points(case, record, measured, name, sizes) if record and measured else (None, None)
+    cover, note = _draw_cover(case, measured, name, order) if measured else (None, "")
+    return MetricView(
+        row=row,
+        sentences=describe_verdict(row, record),
+        scatter=scatter,
+        residuals=residuals,
+        cover=cover,
+        cover_note=note,
+        estimates=_estimates(found) if found else (),
+        agreement=_agreement(found) if found else (),
+    )
+
+
+def _draw_points(
+    case: CaseReport, record: Correlation, measured: MetricCoverage, name: str, sizes: Sequence[int]
+) -> tuple[Markup | None, Markup | None]:
+    found = metric_points(record, name)
+    if not found.index or case.scores is None:
+        return None, None
+    columns = zip(found.index, found.coverage, found.score, found.size, strict=True)
+    points = [Point(i, x, y, size) for i, x, y, size in columns]
+    expectation = expect_by_size(case.scores, measured, found)
+    scatter = figures.draw_scatter(name, points, sizes, expectation, case=case.case_id)
+    left = residual_ranks(found)
+    if left is None or record.metrics[name].estimates.partial_spearman_given_size.status != "ok":
+        return scatter, None
+    columns = zip(found.index, left[0].tolist(), left[1].tolist(), found.size, strict=True)
+    beyond = [Point(i, x, y, size) for i, x, y, size in columns]
+    return scatter, figures.draw_residuals(name, beyond, sizes, case=case.case_id)
+
+
+def _draw_kills(
+    case: str, scores: MutantScores, killed: Bools, undetermined: Bools, tasks: list[int], mutants: list[int]
+) -> Markup | None:
+    rows, columns = tasks[:MAX_LINES], mutants[:MAX_LINES]
+    names = list(scores.mutants)
+
+    def outcome(row: int, column: int) -> str:
+        place = rows[row], columns[column]
+        return "killed" if killed[place] else "undetermined" if undetermined[place] else "survived"
+
+    return figures.draw_kill_matrix(
+        case, [scores.eligible_tasks[i] for i in rows], [names[i] for i in columns], outcome
+    )
+
+
+def _draw_cover(
+    case: CaseReport, measured: MetricCoverage, name: str, order: Sequence[int]
+) -> tuple[Markup | None, str]:
+    if measured.kind == "opaque":
+        return None, "This metric is opaque: it gives a number per subset and no items, so there is no cover matrix."
+    eligible = [case.scores.eligible_tasks[i] for i in order] if case.scores else []
+    tasks = [task for task in eligible if task in measured.tasks]
+    tasks += [task for task in measured.tasks if task not in set(tasks)]
+    matrix = cover_matrix(tasks, measured.items, measured.tasks)
+    _, columns = order_matrix(matrix) if matrix.shape[1] <= MAX_LINES else ([], _most_covered(matrix))
+    rows, columns = list(range(len(tasks)))[:MAX_LINES], columns[:MAX_LINES]
+    if not rows or not columns:
+        return None, "No task could be measured." if not rows else "This metric has no items."
+    drawn = figures.draw_cover_matrix(
+        case.case_id, name, [tasks[i] for i in rows], [measured.items[i] for i in columns],
+        lambda row, column: bool(matrix[rows[row], columns[column]]),
+    )  # fmt: skip
+    return drawn, _too_many(tasks, measured.items)
+
+
+def _most_covered(matrix: Bools) -> list[int]:
+    count = matrix.sum(axis=0)
+    return sorted(range(matrix.shape[1]), key=lambda i: -int(count[i]))
+
+
+def _too_many(rows: Sequence[object], columns: Sequence[object]) -> str:
+    if max(len(rows), len(columns)) <= MAX_LINES:
+        return ""
+    return (
+        f"The figure shows at most {MAX_LINES} lines of each kind; there are {len(rows)} rows and {len(columns)} "
+        "columns. The CSV tables hold all of them."
+    )
+
+
+def _draw_noise(case: str, scores: MutantScores | None) -> Markup | None:
+    if scores is None or not scores.noise.by_size:
+        return None
+    return figures.draw_false_kills(case, scores.noise.by_size, scores.noise.alpha)
+
+
+def _estimates(found: MetricCorrelation) -> tuple[tuple[str, str], ...]:
+    lines: list[tuple[str, str]] = []
+    for name in type(found.estimates).model_fields:
+        value = getattr(found.estimates, name)
+        shown = words(value.reason) if isinstance(value, Undefined) else number(value.value, 3)
+        lines.append((words(name), shown))
+    if found.calibrated:
+        lines.append(("mean under permutation", number(found.calibrated.null_mean, 3)))
+    if found.test:
+        kind = "all" if found.test.exact else "drawn"
+        lines.append(("permutation p", f"{found.test.p_value:.4f} ({found.test.n_permutations} {kind} permutations)"))
+    if found.which_items:
+        lines.append(("which items matter, p", f"{found.which_items.p_value:.4f}"))
+    return tuple(lines)
+
+
+def _agreement(found: MetricCorrelation) -> tuple[tuple[str, str, str], ...]:
+    """Returns (what, value, of how many) lines on what coverage is worth for choosing a suite."""
+    value = found.practical
+    if value is None:
+        return ()
+    return (
+        ("Of two suites, the one with more coverage has the higher mutant score", _percent(value.agreement),
+         f"{value.n_agreement_pairs} pairs"),
+        ("The same among suites of one size", _percent(value.within_size.agreement),
+         f"{value.within_size.n_pairs} pairs, {value.within_size.n_tied} tied"),
+        ("Mutant score gained by taking the top tenth by coverage, at the same size", _signed(value.top_decile_gain),
+         f"{value.n_top_decile} subsets"),
+        ("Share of mutant-score variance explained beyond size, on held-out mutants", _signed(value.heldout_r2_gain),
+         ""),
+    )  # fmt: skip
+
+
+def _percent(value: Any) -> str:
+    return words(value.reason) if isinstance(value, Undefined) else f"{value.value:.1%}"
+
+
+def _signed(value: Any) -> str:
+    return words(value.reason) if isinstance(value, Undefined) else number(value.value, 3)
