@@ -152,7 +152,7 @@ def test_no_network_really_has_none(driver, start):
 def test_loopback_works_without_network(sandbox):
     listen = "IO::Socket::INET->new(Listen => 1, LocalPort => 80, ReuseAddr => 1)"
     sandbox.run(f"perl -MIO::Socket -e '$s = {listen} or die; $c = $s->accept; print $c qq(hi)' >/dev/null 2>&1 &")
-    ask = "for i in $(seq 100); do cat < /dev/tcp/127.0.0.1/80 2>/dev/null && break; sleep 0.02; done"
+    ask = "for i in $(seq 100); do (cat < /dev/tcp/127.0.0.1/80) 2>/dev/null && break; sleep 0.02; done"
     assert sandbox.run(ask).output == "hi"
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 
 import pytest
@@ -30,10 +29,10 @@ def test_a_folder_goes_in_and_comes_out(sandbox, source, host_folder):
     )
     out = host_folder / "out"
     assert sandbox.call("download", source="/app/deep", target=str(out), folder=True) == []
-    assert sorted(os.listdir(out)) == ["empty", "link", "run.sh", "sub"]
-    assert os.readlink(out / "link") == "run.sh"
+    assert sorted(path.name for path in out.iterdir()) == ["empty", "link", "run.sh", "sub"]
+    assert str((out / "link").readlink()) == "run.sh"
     assert (out / "sub" / "data \udcff").read_bytes() == b"\0\1"
-    assert (out / "run.sh").stat().st_uid == os.stat(host_folder).st_uid
+    assert (out / "run.sh").stat().st_uid == host_folder.stat().st_uid
 
 
 def test_files_go_to_a_name_or_into_a_folder(sandbox, source):
@@ -52,9 +51,9 @@ def test_uploads_replace_and_do_not_write_through_links(sandbox, source):
 
 def test_what_is_missing_says_so(sandbox, host_folder):
     for folder in (True, False):
-        with pytest.raises(Exception, match="^FileNotFoundError: download of /nope failed: /nope: No such file"):
+        with pytest.raises(Exception, match=r"^FileNotFoundError: download of /nope failed: /nope: No such file"):
             sandbox.call("download", source="/nope", target=str(host_folder / "x"), folder=folder)
-        with pytest.raises(Exception, match="^FileNotFoundError"):
+        with pytest.raises(Exception, match=r"^FileNotFoundError"):
             sandbox.call("upload", source=str(host_folder / "nope"), target="/x", folder=folder)
 
 
@@ -67,7 +66,7 @@ def test_links_cannot_lead_a_download_to_the_host(sandbox, host_folder):
     )
     skipped = sandbox.call("download", source="/bad", target=str(out), folder=True)
     assert sorted(item.split(" ")[0] for item in skipped) == ["/bad/absolute", "/bad/sneaky", "/bad/up"]
-    assert sorted(os.listdir(out)) == ["deep", "inside"]
+    assert sorted(path.name for path in out.iterdir()) == ["deep", "inside"]
     assert (out / "inside" / "file").read_text() == "in\n"
 
 
@@ -107,22 +106,22 @@ def test_special_files_and_modes_stay_inside(sandbox, host_folder):
     ]
     assert stat.S_IMODE((out / "suid").stat().st_mode) == 0o755
     assert (out / "closed").read_text() == "y\n"
-    with pytest.raises(Exception, match="RuntimeError: download of /src/pipe failed: /src/pipe: not a regular file"):
+    with pytest.raises(Exception, match=r"RuntimeError: download of /src/pipe failed: /src/pipe: not a regular file"):
         sandbox.call("download", source="/src/pipe", target=str(out / "p"), folder=False)
 
 
 def test_a_download_cannot_fill_the_hosts_disk(sandbox, host_folder):
     sandbox.run("mkdir /src && truncate -s 1T /src/sparse")
-    with pytest.raises(Exception, match="RuntimeError: download of /src failed: /src/sparse: too much to copy"):
+    with pytest.raises(Exception, match=r"RuntimeError: download of /src failed: /src/sparse: too much to copy"):
         sandbox.call("download", source="/src", target=str(host_folder / "out"), folder=True)
     assert not (host_folder / "out" / "sparse").exists()
     sandbox.run("rm -r /src; mkdir /src; cd /src; for i in $(seq 120); do mkdir d && cd d; done")
-    with pytest.raises(Exception, match="folders nested deeper than 100"):
+    with pytest.raises(Exception, match=r"folders nested deeper than 100"):
         sandbox.call("download", source="/src", target=str(host_folder / "deep"), folder=True)
 
 
 def test_an_upload_that_does_not_fit_says_so(sandbox, host_folder):
-    with open(host_folder / "big", "wb") as handle:
+    with (host_folder / "big").open("wb") as handle:
         handle.truncate(80 << 20)
     with pytest.raises(Exception, match=r"RuntimeError: upload of .*/big to /big failed: .*No space left on device"):
         sandbox.call("upload", source=str(host_folder / "big"), target="/big", folder=False)
