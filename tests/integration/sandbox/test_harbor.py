@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from metric_benchmark.execution.sandbox import check_sandbox, running_sandboxes
+from metric_benchmark.execution.sandbox import check_sandbox, clean_leftovers
 
 pytestmark = pytest.mark.harbor
 
@@ -126,7 +127,7 @@ def test_oracle_passes_and_nop_fails(folder):
     task = make_task(folder)
     assert reward(run_job(folder, task)["task"]) == 1.0
     assert reward(run_job(folder, task, agent="nop")["task"]) == 0.0
-    assert not set(running_sandboxes()) & _owned_by(os.getpid())
+    assert clean_leftovers() == []
 
 
 def test_oracle_passes_for_an_ordinary_user(folder, prefix):
@@ -182,13 +183,9 @@ def test_an_unpacked_root_file_system_can_be_a_base(folder):
             (root / name).symlink_to(f"usr/{name}")
     for name in ("bash", "cat", "mkdir", "chmod", "rm", "sh", "test", "touch"):
         _install(root, shutil.which(name))
-    task = make_task(
-        folder,
-        dockerfile="FROM mine:1\nWORKDIR /app\nRUN cat /etc/marker > /app/answer.txt\n",
-        test=(
-            '#!/bin/bash\n[ "$(cat /app/answer.txt)" = unpacked ] && [ ! -e /usr/bin/perl ] && echo 1 > /logs/verifier/reward.txt\n'
-        ),
-    )
+    dockerfile = "FROM mine:1\nWORKDIR /app\nRUN cat /etc/marker > /app/answer.txt\n"
+    test = '#!/bin/bash\n[ "$(cat /app/answer.txt)" = unpacked ] && [ ! -e /usr/bin/perl ] && echo 1 > $REWARD\n'
+    task = make_task(folder, dockerfile=dockerfile, test=test.replace("$REWARD", "/logs/verifier/reward.txt"))
     result = run_job(folder, task, agent="nop", kwargs={"base_images": {"mine:1": str(root)}})["task"]
     assert reward(result) == 1.0
     assert not (root / "app").exists()
@@ -205,7 +202,9 @@ def _install(root: Path, program: str | None) -> None:
 
 
 _HOSTILE = r"""#!/bin/bash
-try() { local name=$1; shift; if ( timeout 5 bash -c "$*" ) >/dev/null 2>&1; then echo "$name succeeded"; else echo "$name failed"; fi >> /logs/agent/attempts; }
+try() {
+  if ( timeout 5 bash -c "$2" ) >/dev/null 2>&1; then echo "$1 succeeded"; else echo "$1 failed"; fi >> /logs/agent/attempts
+}
 try write_host_file 'echo x > @FOLDER@/planted'
 try write_trial_parent 'echo x > /logs/../../planted && [ -e @FOLDER@/planted ]'
 try read_host_file 'grep -q s3cret @FOLDER@/secret'
@@ -213,7 +212,7 @@ try sysctl 'echo x > /proc/sys/kernel/hostname'
 try cgroup 'mount -t cgroup2 none /mnt || mkdir /sys/fs/cgroup/mine'
 try remount 'mount -o remount,rw /proc/sys'
 try new_user_namespace 'unshare -Ur mount -t tmpfs none /mnt'
-try see_owner 'cat /proc/[0-9]*/cmdline | tr "\0" " " | grep -q "asyncio.run(main())"'
+try see_owner 'cat /proc/[0-9]*/cmdline | tr "\0" " " | grep -q "asyncio[.]run"'
 try trace_pid_1 'cat /proc/1/environ'
 try leave_by_pid_1 'ls /proc/1/root/'
 try network 'exec 3<>/dev/tcp/127.0.0.1/@PORT@'
@@ -225,14 +224,12 @@ ln -s /etc/shadow /logs/artifacts/shadow
 setsid sleep 7301 >/dev/null 2>&1 &
 perl -e 'use POSIX; fork && exit; setsid; fork && exit; $SIG{TERM} = q(IGNORE); exec qw(sleep 7302)' >/dev/null 2>&1
 ( b() { b | b & }; b ) >/dev/null 2>&1
-sleep 0.5
+for i in {1..50000}; do :; done
 kill -9 -1
 """
 
 
 def test_a_hostile_task_gets_nowhere(folder, left_over):
-    import socket
-
     (folder / "secret").write_text("s3cret")
     with socket.create_server(("127.0.0.1", 0)) as server:
         solve = _HOSTILE.replace("@FOLDER@", str(folder)).replace("@PORT@", str(server.getsockname()[1]))
@@ -265,12 +262,3 @@ def test_resource_limits_it_cannot_enforce_are_refused(folder):
     }
     with pytest.raises(ValueError, match="does not support memory resource limits"):
         asyncio.run(Job.create(JobConfig.model_validate(config)))
-
-
-def _owned_by(owner: int) -> set[int]:
-    found: set[int] = set()
-    for pid in running_sandboxes():
-        title = Path(f"/proc/{pid}/cmdline").read_bytes()
-        if f"owner={owner}".encode() in title:
-            found.add(pid)
-    return found
