@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from harbor.models.trial.result import AgentInfo
 from metric_benchmark.errors import ConfigError
 from metric_benchmark.mutants.applicability import MUTANT_AGENT, describe, refusal
 from metric_benchmark.mutants.catalog import check_operator, make_operator, operator_info
+from metric_benchmark.mutants.operator import Operator
 from metric_benchmark.mutants.oracle import LateOracle, is_oracle
 from metric_benchmark.mutants.session import Session
 
@@ -74,10 +76,17 @@ class MutantAgent(BaseAgent):
         return inner_class(kwargs["agent"])
 
 
-def mutate(inner: BaseAgent, *, label: str, operator: Mapping[str, Any]) -> BaseAgent:
-    """Wraps an agent's methods in place so that the operator acts on its runs, and returns it."""
-    name, params, seed = operator["name"], operator.get("params", {}), operator.get("seed", 0)
-    session = Session(inner, lambda: make_operator(name, params, seed))
+def mutate(inner: BaseAgent, *, label: str, operator: Mapping[str, Any] | Callable[[], Operator[Any]]) -> BaseAgent:
+    """Wraps an agent's methods in place so that an operator acts on its runs, and returns it.
+
+    Args:
+        inner: an agent of any class.
+        label: the name under which results show it.
+        operator: `{name, params, seed}` of the catalogue, or a function that makes an operator for one run.
+    """
+    make = operator if callable(operator) else partial(_make, operator)
+    name, needs = make().name, make().needs
+    session = Session(inner, make)
     bare_info, bare_setup, bare_populate = inner.to_agent_info, inner.setup, inner.populate_context_post_run
 
     def wrapped(run: Any) -> Any:
@@ -88,7 +97,7 @@ def mutate(inner: BaseAgent, *, label: str, operator: Mapping[str, Any]) -> Base
 
     async def setup(environment: BaseEnvironment) -> None:
         # Not in the constructor: what is raised there cancels all other trials of the job.
-        if operator_info(name).operator.needs == "memory" and not hasattr(inner, "forget"):
+        if needs == "memory" and not hasattr(inner, "forget"):
             raise ConfigError(f"operator {name} cannot act on {describe({'name': inner.name()})}: it has no forget()")
         await bare_setup(session.environment(environment))
 
@@ -106,6 +115,10 @@ def mutate(inner: BaseAgent, *, label: str, operator: Mapping[str, Any]) -> Base
     for method in ("run", "resume", "load"):
         setattr(inner, method, wrapped(getattr(inner, method)))
     return inner
+
+
+def _make(operator: Mapping[str, Any]) -> Operator[Any]:
+    return make_operator(operator["name"], operator.get("params", {}), operator.get("seed", 0))
 
 
 def inner_class(agent: dict[str, Any]) -> type[BaseAgent]:

@@ -30,7 +30,7 @@ _BY_MODULE: dict[str, AgentKind] = {
 
 #: What an agent of a kind offers to operators; a host-side agent may also offer `memory`.
 _OFFERS: dict[AgentKind, frozenset[Need]] = {
-    "host": frozenset({"instruction", "calls", "observations", "memory"}),
+    "host": frozenset({"instruction", "calls", "commands", "observations", "memory"}),
     "oracle": frozenset({"calls"}),
     "nop": frozenset(),
     "terminal": frozenset({"instruction"}),
@@ -40,7 +40,8 @@ _OFFERS: dict[AgentKind, frozenset[Need]] = {
 
 _REASONS: dict[AgentKind, str] = {
     "host": "",
-    "oracle": "it runs the task's solution: it reads no instruction, looks at no observation, has no memory",
+    "oracle": "it runs the task's solution as one script: it reads no instruction, shows no commands of its own, "
+    "looks at no observation and has no memory",
     "nop": "nop does nothing, so there is nothing to mutate",
     "terminal": "it makes several tmux calls a turn, so a call is not an action; use its own knobs instead, "
     "e.g. agent kwargs {max_turns: 5} in an external/<label> mutant",
@@ -53,6 +54,7 @@ _REASONS: dict[AgentKind, str] = {
 APPLIES_TO: dict[Need, str] = {
     "instruction": "any agent that reads its instruction (all but oracle and nop)",
     "calls": "host-side agents with one exec call per action, and oracle",
+    "commands": "host-side agents with one exec call per action",
     "observations": "host-side agents with one exec call per action",
     "memory": "host-side agents that have the method forget(*, keep)",
 }

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict
 
 Family = Literal["prompt", "tools", "observation", "memory", "control"]
 
-#: What an operator needs of an agent: an instruction it reads, one `exec` call per action, observations it
-#: reacts to, or the memory hook of `metric_benchmark.mutants.hooks`.
-Need = Literal["instruction", "calls", "observations", "memory"]
+#: What an operator needs of an agent: an instruction it reads, one `exec` call per action, command lines that say
+#: what it does, observations it reacts to, or the memory hook of `metric_benchmark.mutants.hooks`.
+Need = Literal["instruction", "calls", "commands", "observations", "memory"]
 
 
 class Params(BaseModel):
@@ -70,7 +70,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Firing:
-    """One moment in which an operator changed something; `action` 0 is the instruction."""
+    """One moment in which an operator changed something; `action` is 0 for an instruction or an upload."""
 
     action: int
     what: str

@@ -31,7 +31,7 @@ class ToolRemoval(Operator[ToolRemovalParams]):
     name = "tool_removal"
     family = "tools"
     fault = "a tool of the agent is gone: commands that use it fail with `command not found`"
-    needs = "calls"
+    needs = "commands"
     params_model = ToolRemovalParams
 
     @override

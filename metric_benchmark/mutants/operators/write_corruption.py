@@ -106,7 +106,7 @@ class WriteCorruption(Operator[WriteCorruptionParams]):
     name = "write_corruption"
     family = "tools"
     fault = "a writing tool is subtly broken: files the agent writes lose a line, a digit or all content"
-    needs = "calls"
+    needs = "commands"
     params_model = WriteCorruptionParams
 
     _writes = 0

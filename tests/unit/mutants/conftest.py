@@ -107,7 +107,7 @@ def run_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
         folder.mkdir()
         for name, text in (files or {}).items():
             (folder / name).write_text(text)
-        environment = FolderEnvironment(folder)
+        run.environment = environment = FolderEnvironment(folder)  # type: ignore[attr-defined]
         inner = agent or {**PROBE, "kwargs": kwargs}
         made: Any
         if operator is None:

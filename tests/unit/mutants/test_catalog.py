@@ -136,9 +136,11 @@ def test_prompt_operators_act_on_any_agent_that_reads_its_prompt(agent):
     ("name", "params"),
     [
         ("dropped_instruction", {"sentence": 1}),
+        ("tool_removal", {"commands": ["grep"]}),
+        ("write_corruption", {"how": "empty"}),
         ("stale_observation", {"every": 2}),
         ("memory_amnesia", {"keep": 1}),
     ],
 )
-def test_oracle_has_neither_prompt_nor_observations_nor_memory(name, params):
+def test_oracle_has_no_prompt_commands_observations_or_memory(name, params):
     assert "it runs the task's solution" in check_operator(name, params, {"name": "oracle"})[0]
