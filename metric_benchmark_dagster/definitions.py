@@ -10,17 +10,15 @@ import dagster as dg
 
 from metric_benchmark.config import load_experiment
 from metric_benchmark_dagster.assets import build_assets
+from metric_benchmark_dagster.home import (
+    DEFAULT_EXPERIMENT,
+    DEFAULT_OUTPUT,
+    EXPERIMENT_VARIABLE,
+    OUTPUT_VARIABLE,
+    RUN_ID_VARIABLE,
+)
 from metric_benchmark_dagster.partitions import PartitionKeys
 from metric_benchmark_dagster.resources import ExperimentResource, TrialRelay
-
-_REPOSITORY = Path(__file__).resolve().parents[1]
-#: The experiment and the evidence root when the environment names none: the bundled example.
-DEFAULT_EXPERIMENT = _REPOSITORY / "examples" / "bundled" / "experiment.yaml"
-DEFAULT_OUTPUT = _REPOSITORY / "runs" / "demo"
-
-EXPERIMENT_VARIABLE = "METRIC_BENCHMARK_EXPERIMENT"
-OUTPUT_VARIABLE = "METRIC_BENCHMARK_OUTPUT"
-RUN_ID_VARIABLE = "METRIC_BENCHMARK_RUN_ID"
 
 
 def build_defs(
@@ -29,6 +27,7 @@ def build_defs(
     output: Path | str,
     run_id: str | None = None,
     key_prefix: Sequence[str] = (),
+    retry_delay_s: float = 30,
     resources: Mapping[str, Any] | None = None,
 ) -> dg.Definitions:
     """Builds the definitions of one experiment.
@@ -41,6 +40,7 @@ def build_defs(
         output: the evidence root.
         run_id: names the run (default: the experiment's name).
         key_prefix: before every asset's name, so that several experiments can share a workspace.
+        retry_delay_s: before a failure that may pass by itself is retried.
         resources: replace those of the same name.
 
     Raises:
@@ -52,7 +52,10 @@ def build_defs(
         assets=build_assets(keys, key_prefix=key_prefix),
         resources={
             "experiment": ExperimentResource(
-                experiment=str(loaded.source.path), output=str(Path(output).absolute()), run_id=run_id
+                experiment=str(loaded.source.path),
+                output=str(Path(output).absolute()),
+                run_id=run_id,
+                retry_delay_s=retry_delay_s,
             ),
             "trials": TrialRelay(),
             **(resources or {}),
