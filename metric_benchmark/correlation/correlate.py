@@ -13,11 +13,19 @@ from metric_benchmark.config.models import CorrelationConfig, HypothesisConfig
 from metric_benchmark.correlation.bootstrap import Redraw
 from metric_benchmark.correlation.estimators import estimate_all
 from metric_benchmark.correlation.inference import Inference, InferenceSettings, infer
-from metric_benchmark.correlation.pairing import CaseArrays, MetricArrays, case_arrays, make_pairs, metric_arrays
+from metric_benchmark.correlation.pairing import (
+    NO_ITEMS,
+    CaseArrays,
+    MetricArrays,
+    case_arrays,
+    make_pairs,
+    metric_arrays,
+)
 from metric_benchmark.correlation.replicates import RankStatistic
 from metric_benchmark.correlation.verdicts import adjust_family, blocked, decide, not_tested
 from metric_benchmark.errors import ConfigError
 from metric_benchmark.multiplicity import P_TOLERANCE, adjust_bh
+from metric_benchmark.records.base import Undefined
 from metric_benchmark.records.correlation import (
     ChosenUsing,
     Correlation,
@@ -73,10 +81,7 @@ def correlate(
         name: metric_arrays(arrays, _input(given), n_ineligible=len(scores.eligibility.ineligible))
         for name, given in coverage.items()
     }
-    estimates = {
-        name: estimate_all(found.coverage, arrays.score[found.rows], arrays.size[found.rows])
-        for name, found in metrics.items()
-    }
+    estimates = {name: _estimates(arrays, found) for name, found in metrics.items()}
     how = InferenceSettings(settings.replicates, int(rng.integers(2**63)), chosen_using, redraw, processes)
     inferred = {
         name: infer(
@@ -128,6 +133,13 @@ def _by_metric(hypotheses: Sequence[HypothesisConfig], coverage: Mapping[str, ob
 
 def _input(given: BaseModel | Mapping[str, Any]) -> CoverageInput:
     return CoverageInput.model_validate(given.model_dump() if isinstance(given, BaseModel) else given)
+
+
+def _estimates(case: CaseArrays, metric: MetricArrays) -> Estimates:
+    if NO_ITEMS in metric.left_out.values() and not len(metric.rows):
+        undefined = Undefined(reason=NO_ITEMS)
+        return Estimates.model_validate(dict.fromkeys(Estimates.model_fields, undefined))
+    return estimate_all(metric.coverage, case.score[metric.rows], case.size[metric.rows])
 
 
 def _verdicts(

@@ -14,6 +14,9 @@ from metric_benchmark.records.base import Undefined
 from metric_benchmark.records.correlation import CoverageInput, Pair
 from metric_benchmark.records.scores import MutantScores
 
+#: Why nothing is defined for a metric without items.
+NO_ITEMS = "no_items"
+
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
@@ -125,7 +128,7 @@ def metric_arrays(case: CaseArrays, metric: CoverageInput, *, n_ineligible: int)
         if missing:
             left_out[name] = f"not measured on {', '.join(missing)}"
         elif not items:
-            left_out[name] = "the metric has no items"
+            left_out[name] = NO_ITEMS
     rows = np.array([i for i, name in enumerate(case.subsets) if name not in left_out], dtype=np.int64)
     covered = (case.membership[rows].astype(np.float32) @ cover.astype(np.float32)) > 0.5
     coverage = covered.sum(axis=1) / max(len(items), 1)

@@ -114,6 +114,7 @@ def task_permutation_test(
     seed: int,
     n_replicates: int = 2000,
     permuted: Literal["coverage", "kills"] = "coverage",
+    given_size: bool = True,
     processes: int = 1,
 ) -> Permutations:
     """Tests association by permuting which task owns which row; all T! orders are enumerated when they are few enough.
@@ -128,12 +129,13 @@ def task_permutation_test(
         seed: of the random permutations.
         n_replicates: random permutations; all are enumerated where T! is not larger.
         permuted: rows of `cover`, or of `kills` where the subsets were chosen by looking at coverage.
+        given_size: partial Spearman given size (plain where all sizes are equal); False for plain Spearman.
         processes: worker processes; the result does not depend on it.
 
     Raises:
         ConfigError: shapes do not fit, or a matrix holds anything but 0 and 1.
     """
-    problem, observed = _problem(membership, kills, cover, permuted, blocks=None)
+    problem, observed = _problem(membership, kills, cover, permuted, blocks=None, given_size=given_size)
     n_tasks = problem.bits.n_tasks
     exact = n_tasks <= 12 and math.factorial(n_tasks) <= n_replicates
     if exact:
@@ -184,7 +186,12 @@ def which_items_test(
 
 
 def _problem(
-    membership: ArrayLike, kills: ArrayLike, cover: ArrayLike, permuted: str, blocks: tuple[Ints, ...] | None
+    membership: ArrayLike,
+    kills: ArrayLike,
+    cover: ArrayLike,
+    permuted: str,
+    blocks: tuple[Ints, ...] | None,
+    given_size: bool = True,
 ) -> tuple[_Problem, float]:
     members, killed, covered = (
         as_bools(membership, "membership"),
@@ -192,7 +199,8 @@ def _problem(
         as_bools(cover, "cover"),
     )
     check_shapes(members, killed, covered)
-    bits, statistic = SubsetBits(members), RankStatistic.given(members.sum(axis=1))
+    bits = SubsetBits(members)
+    statistic = RankStatistic.given(members.sum(axis=1)) if given_size else RankStatistic(None)
     moving, staying = (killed, covered) if permuted == "kills" else (covered, killed)
     n_tasks = members.shape[1]
     identity = np.arange(n_tasks, dtype=np.int64)[None, :]

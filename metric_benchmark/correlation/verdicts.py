@@ -20,6 +20,10 @@ _MEANINGS = {
         "every subset has the same coverage, so it cannot tell subsets apart",
         "use smaller subsets, or a metric with more items",
     ),
+    "no_items": (
+        "the metric has no items, so nothing can be covered",
+        "check the metric's settings, or list items that tasks should exercise",
+    ),
     "size_determines_coverage": (
         "coverage follows from how many tasks a subset has, so beyond size there is nothing left of it",
         "use a metric in which tasks of one suite differ, or subsets of one size",

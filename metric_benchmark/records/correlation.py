@@ -226,3 +226,52 @@ class PooledEstimate(Shape):
     stderr_z: float | None = None
     null_mean: float | None = None
     p_value: float | None = None
+
+
+class PowerPoint(Shape):
+    """Power of one design at one true link, by simulation.
+
+    `effect` is the mean calibrated estimate such an experiment sees, `stderr` the simulation error of `power`.
+    """
+
+    link: float
+    effect: float | None
+    power: float
+    stderr: float
+    p_supported: float | None = None
+    p_refuted: float | None = None
+    n_simulations: int
+    n_trials: int
+
+
+class PowerOption(Shape):
+    """One way to enlarge a design: what changes, what it costs, and the power it reaches at the planned link."""
+
+    change: str
+    n_tasks: int
+    n_mutants: int
+    n_subsets: int
+    n_baseline: int
+    n_mutant: int
+    n_trials: int
+    extra_trials: int
+    power: float
+    stderr: float
+
+
+class PowerPlan(Shape):
+    """What an experiment can show before it is paid for.
+
+    `smallest_effect` is the association found with 80% power, `None` where even the strongest simulated link is missed
+    more often. `options` are sorted by power gained per extra trial; `advice` names the cheapest that suffices.
+    """
+
+    seed: int
+    target_power: float
+    alpha: float
+    planned_link: float
+    curve: list[PowerPoint]
+    smallest_effect: float | None
+    options: list[PowerOption]
+    advice: str
+    notes: list[str] = []

@@ -12,9 +12,12 @@ MutantRole = Literal["mutant", "control"]
 
 
 class KillRule(Shape):
-    """The kill rule as it was applied; `is_controlled` tells whether it bounds false kills at all."""
+    """The kill rule as it was applied; `given` where another tool decided.
 
-    name: Literal["exact", "deterministic", "threshold"]
+    `is_controlled` tells whether it bounds false kills at all.
+    """
+
+    name: Literal["exact", "deterministic", "threshold", "given"]
     test: Literal["boschloo", "fisher"] | None = None
     alpha: float | None = None
     drop: float | None = None
