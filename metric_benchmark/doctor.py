@@ -145,7 +145,7 @@ def _ask(*command: str) -> tuple[int, str]:
         return 1, f"no answer within {_ANSWER_S:.0f} s"
     except OSError as error:
         return 1, str(error)
-    return answer.returncode, _first_line(answer.stdout.splitlines() or answer.stderr.splitlines())
+    return answer.returncode, _first_line([*answer.stdout.splitlines(), *answer.stderr.splitlines()])
 
 
 def _first_line(lines: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from metric_benchmark.config import Level, load_experiment
+from metric_benchmark.config import Experiment, Level, load_experiment
 from metric_benchmark.config.fields import check_slug
 from metric_benchmark.errors import ConfigError, ExecutionError
 from metric_benchmark.evidence.index import check_run_id, open_root
@@ -22,7 +22,7 @@ from metric_benchmark.pipeline.provenance import implementation
 from metric_benchmark.pipeline.saved import evidence_root, require_own_execution
 from metric_benchmark.pipeline.sealing import check_saved_execution, guard_analysis, seal_execution, seal_experiment
 from metric_benchmark.records.analysis import ExperimentSeal
-from metric_benchmark.scoring import require_design
+from metric_benchmark.scoring import check_design
 from metric_benchmark.variants import resolve_variants
 
 
@@ -56,7 +56,13 @@ def open_run(
         ConfigError: the experiment is wrong.
         EvidenceError: the root holds evidence of another run.
     """
-    experiment = load_experiment(path, level=level)
+    return name_run(load_experiment(path, level=level), output, results=results, run_id=run_id)
+
+
+def name_run(
+    experiment: Experiment, output: Path | str | None, *, results: Path | str | None = None, run_id: str | None = None
+) -> ExperimentRun:
+    """Names the evidence root of a loaded experiment; see `open_run`."""
     root = evidence_root(Path(output) if output else None, Path(results) if results else None)
     run = ExperimentRun(experiment, root, check_slug(run_id, "the run id") if run_id else experiment.name)
     check_run_id(run.root, run.run_id)
@@ -70,17 +76,20 @@ def check_designs(run: ExperimentRun) -> list[str]:
         ConfigError: the smallest p-value a case's attempts allow exceeds alpha.
     """
     roles, scoring = run.experiment.execution.roles, run.experiment.analysis.scoring
-    warnings: list[str] = []
-    for case in run.experiment.cases:
-        check = require_design(
+    checks = {
+        case.case_id: check_design(
             scoring,
             n_baseline=roles.baseline.attempts,
             n_mutant=roles.mutant.attempts,
             n_tasks=len(case.config.tasks),
         )
-        if check.warning:
-            warnings.append(f"{case.case_id}: {check.warning}")
-    return warnings
+        for case in run.experiment.cases
+    }
+    refusals = dict.fromkeys(check.refusal for check in checks.values() if check.refusal)
+    if refusals:
+        source = run.experiment.analysis_source
+        raise ConfigError([source.problem(("scoring", "kill_rule"), refusal) for refusal in refusals])
+    return [f"{case_id}: {check.warning}" for case_id, check in checks.items() if check.warning]
 
 
 def changed_inputs(run: ExperimentRun, variants: Iterable[Variant]) -> list[str]:

@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+import yaml
 
 from metric_benchmark.config import Case, Experiment, YamlSource, load_experiment
 from metric_benchmark.config.fields import Pinned
 from metric_benchmark.config.yaml_source import Location
+from metric_benchmark.evidence.writes import storage_errors
 from metric_benchmark.hashing import digest_path
-
-_ENTRY_PIN = re.compile(r"^(\s*(?:- )?)sha256:.*$")
-_INLINE_PIN = re.compile(r",?\s*sha256:\s*[^,}\s]*")
 
 
 @dataclass(frozen=True)
@@ -68,42 +68,73 @@ def _cases_pins(experiment: Experiment) -> list[tuple[Location, str]]:
 
 
 def _rewrite(source: YamlSource, pins: list[tuple[Location, str]]) -> list[Path]:
-    before = source.path.read_text(encoding="utf-8")
-    lines = before.splitlines()
-    # From the last entry to the first, so that an inserted line moves nothing still to come.
-    for location, digest in sorted(pins, key=lambda pin: source.lines[(*pin[0], "path")], reverse=True):
-        path_line = source.lines[(*location, "path")] - 1
-        pin_line = source.lines.get((*location, "sha256"))
-        if pin_line is not None and pin_line - 1 != path_line:
-            lines[pin_line - 1] = _ENTRY_PIN.sub(rf"\g<1>sha256: {digest}", lines[pin_line - 1])
-        elif "{" in lines[path_line]:
-            lines[path_line] = _pin_inline(lines[path_line], digest)
-        else:
-            lines.insert(path_line + 1, " " * _key_column(lines[path_line]) + f"sha256: {digest}")
-    after = "\n".join(lines) + "\n"
+    before = source.path.read_bytes().decode("utf-8")
+    after = set_pins(before, pins)
     if after == before:
         return []
     _replace(source.path, after)
     return [source.path]
 
 
-def _pin_inline(line: str, digest: str) -> str:
-    """Sets the pin of a one-line mapping such as `- {id: a, path: tasks/a, sha256: ...}`."""
-    start = line.index("path:")
-    end = line.index("}", start)
-    inside = _INLINE_PIN.sub("", line[:end])
-    return f"{inside.rstrip()}, sha256: {digest}{line[end:]}"
+def set_pins(text: str, pins: Iterable[tuple[Location, str]]) -> str:
+    """Sets `sha256` of mappings of a YAML text; every other character stays as it is.
+
+    Args:
+        text: the YAML.
+        pins: where each mapping stands, and its digest. The mapping has a `path`.
+    """
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    edits = [edit for location, digest in pins if (edit := _edit(text, _mapping(root, location), digest))]
+    # From the last to the first, so that no edit moves what is still to come.
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
 
 
-def _key_column(line: str) -> int:
-    return line.index("path:")
+def _mapping(root: yaml.Node | None, location: Location) -> yaml.MappingNode:
+    node = root
+    for part in location:
+        if isinstance(node, yaml.MappingNode):
+            node = dict(_items(node))[str(part)][1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
+            node = node.value[part]
+    assert isinstance(node, yaml.MappingNode)
+    return node
+
+
+def _items(node: yaml.MappingNode) -> list[tuple[str, tuple[yaml.Node, yaml.Node]]]:
+    return [(str(key.value), (key, value)) for key, value in node.value]
+
+
+def _edit(text: str, node: yaml.MappingNode, digest: str) -> tuple[int, int, str] | None:
+    """Returns which characters to replace by what; None when the pin is right already."""
+    found = dict(_items(node))
+    if "sha256" in found:
+        value = found["sha256"][1]
+        start, end = value.start_mark.index, value.end_mark.index
+        if value.value == digest:
+            return None
+        # A key without a value has nothing behind its colon, not even a space.
+        return start, end, f" {digest}" if text[start - 1] == ":" else digest
+    key, path = found["path"]
+    if node.flow_style:
+        return path.end_mark.index, path.end_mark.index, f", sha256: {digest}"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    end = text.find(newline, path.end_mark.index)
+    end = len(text) if end < 0 else end
+    return end, end, f"{newline}{' ' * key.start_mark.column}sha256: {digest}"
 
 
 def _replace(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    Path(name).chmod(path.stat().st_mode & 0o777)
-    Path(name).replace(path)
+    with storage_errors(path):
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(name).chmod(path.stat().st_mode & 0o777)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise

@@ -50,7 +50,9 @@ def resolve_variants(experiment: Experiment, *, case_id: str | None = None) -> t
     try:
         environment = resolve_environment(experiment.execution.environment)
     except ConfigError as error:
-        problems += error.problems
+        problems += [
+            experiment.execution_source.problem(("environment",), problem.message) for problem in error.problems
+        ]
         environment = Environment("invalid", {}, {})
     for case in experiment.cases if case_id is None else (experiment.case(case_id),):
         variants += _case_variants(experiment, case, environment, problems)

@@ -28,6 +28,8 @@ app = typer.Typer(
     epilog="Start with: metric-benchmark init my-experiment",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    # Plain help: it takes a third of the time, and never holds colour codes that a log would show.
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 for group in (scaffolding, inputs, executing, stages, evidence, surroundings):

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from metric_benchmark.config import load_experiment
+from metric_benchmark.config import Experiment, Level, load_experiment
 from metric_benchmark.coverage.registry import MetricSpec, check_metrics
-from metric_benchmark.errors import ConfigError, Problem
+from metric_benchmark.errors import ConfigError, PinError, Problem
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.execution.variant import Variant
-from metric_benchmark.experiment import check_designs
+from metric_benchmark.experiment import check_designs, name_run
 from metric_benchmark.pipeline import ExperimentRun
 from metric_benchmark.variants import resolve_variants
 
@@ -34,46 +34,69 @@ class Checked:
         return [variant for variant in self.variants if variant.case_id == case_id]
 
 
-def load_without_evidence(path: Path) -> ExperimentRun:
-    """Loads an experiment for a command that reads no evidence and writes none; its root is only a name.
+@dataclass(frozen=True)
+class Ready:
+    """A run that was checked."""
+
+    run: ExperimentRun
+    checked: Checked
+
+
+def prepare(experiment: Path, output: Path | None, *, run_id: str | None = None, level: Level = "all") -> Ready:
+    """Opens an experiment and checks all that can be wrong with it; writes nothing.
+
+    Args:
+        experiment: `experiment.yaml` or its folder.
+        output: the evidence root; without one the root is a name only.
+        run_id: names the run.
+        level: what of the experiment must be there.
 
     Raises:
-        ConfigError: the experiment is wrong.
+        ConfigError: with all problems of the files, or of agents, operators, design and metrics.
+        PinError: nothing but pins is wrong.
+        EvidenceError: the root holds evidence of another run.
     """
-    experiment = load_experiment(path)
+    stale: PinError | None = None
+    try:
+        loaded = load_experiment(experiment, level=level)
+    except PinError as error:
+        # What else is wrong should be known before the files are signed again.
+        loaded, stale = load_experiment(experiment, level=level, verify=False), error
+    checked = _check(loaded)
+    if stale is not None:
+        raise stale
+    return Ready(_nameless(loaded) if output is None else name_run(loaded, output, run_id=run_id), checked)
+
+
+def _nameless(experiment: Experiment) -> ExperimentRun:
+    """Stands for a run that reads and writes no evidence."""
     return ExperimentRun(experiment, EvidenceRoot(experiment.folder), experiment.name)
 
 
-def check_experiment(run: ExperimentRun) -> Checked:
-    """Resolves all variants and checks the design and the metrics.
-
-    Raises:
-        ConfigError: with all problems of all three.
-    """
+def _check(experiment: Experiment) -> Checked:
     problems: list[Problem] = []
     variants: tuple[Variant, ...] = ()
     warnings: list[str] = []
     try:
-        variants = resolve_variants(run.experiment)
+        variants = resolve_variants(experiment)
     except ConfigError as error:
         problems += error.problems
     try:
-        warnings = check_designs(run)
+        warnings = check_designs(_nameless(experiment))
     except ConfigError as error:
-        source = run.experiment.analysis_source
-        problems += [source.problem(("scoring", "kill_rule"), problem.message) for problem in error.problems]
-    problems += metric_problems(run)
+        problems += error.problems
+    problems += metric_problems(experiment)
     if problems:
         raise ConfigError(problems)
     return Checked(variants, tuple(warnings))
 
 
-def metric_problems(run: ExperimentRun) -> list[Problem]:
+def metric_problems(experiment: Experiment) -> list[Problem]:
     """Returns all that is wrong with the coverage metrics, each with its place in the analysis file."""
-    source = run.experiment.analysis_source
+    source = experiment.analysis_source
     return [
         source.problem(("coverage", index), str(problem))
-        for index, metric in enumerate(run.experiment.analysis.coverage)
+        for index, metric in enumerate(experiment.analysis.coverage)
         for problem in check_metrics(
             [MetricSpec(name=metric.name, metric=metric.metric, settings=metric.settings)], source.path.parent
         )

@@ -16,8 +16,13 @@ from metric_benchmark.cli.options import ExperimentArgument, JsonOption, OutputO
 
 def add_commands(app: typer.Typer) -> None:
     """Adds this module's commands."""
-    app.command(epilog="Example: metric-benchmark status my-experiment --output runs/mine")(status)
-    app.command(epilog="Example: metric-benchmark report runs/mine")(report)
+    app.command(
+        short_help="Say what is missing, failed, stale or fresh, and why.",
+        epilog="Example: metric-benchmark status my-experiment --output runs/mine",
+    )(status)
+    app.command(
+        short_help="Print the result and write report.html.", epilog="Example: metric-benchmark report runs/mine"
+    )(report)
 
 
 def status(

@@ -19,16 +19,21 @@ from metric_benchmark.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from metric_benchmark.cli.checks import Ready
     from metric_benchmark.experiment import EvalsDone
     from metric_benchmark.pipeline import ExperimentRun
 
 
 def add_commands(app: typer.Typer) -> None:
     """Adds this module's commands."""
-    app.command(epilog="Example: metric-benchmark run-evals my-experiment --output runs/mine")(run_evals)
     app.command(
+        short_help="Run the trials (stage 1); continues where it stopped.",
+        epilog="Example: metric-benchmark run-evals my-experiment --output runs/mine",
+    )(run_evals)
+    app.command(
+        short_help="Run all four stages; continues where it stopped.",
         epilog="Example: metric-benchmark run-experiment my-experiment --output runs/mine\n\n"
-        "Saved evidence: metric-benchmark run-experiment my-experiment --results runs/mine --output runs/again"
+        "Saved evidence: metric-benchmark run-experiment my-experiment --results runs/mine --output runs/again",
     )(run_experiment)
 
 
@@ -43,10 +48,11 @@ def run_evals(
 
     Trials that have a verdict are never run again while what decides their outcome stays the same.
     """
-    from metric_benchmark.experiment import open_run
+    from metric_benchmark.cli.checks import prepare
 
-    run = open_run(experiment, output, run_id=run_id, level="execution")
-    done = _run(run, accept_changes=accept_changes)
+    ready = prepare(experiment, output, run_id=run_id, level="execution")
+    done = _run(ready, accept_changes=accept_changes)
+    run = ready.run
     if as_json:
         say_json(_evals_json(run, done))
         return
@@ -80,6 +86,7 @@ def run_experiment(
     With --results no trial is run: the saved evidence is analysed, and the analysis is written to --output, or into
     the evidence itself.
     """
+    from metric_benchmark.cli.checks import prepare
     from metric_benchmark.cli.showing import experiment_json, say_experiment
     from metric_benchmark.experiment import analyse_saved, open_run
 
@@ -87,9 +94,13 @@ def run_experiment(
         raise typer.BadParameter("name the evidence root, or saved evidence by --results", param_hint="--output")
     if results is not None and accept_changes:
         raise typer.BadParameter("goes with running trials, not with --results", param_hint="--accept-changes")
-    level = "all" if results is None else "analysis"
-    run = open_run(experiment, output, results=results, run_id=run_id, level=level)
-    done = None if results is not None else _run(run, accept_changes=accept_changes)
+    done: EvalsDone | None = None
+    if results is None:
+        ready = prepare(experiment, output, run_id=run_id)
+        run = ready.run
+        done = _run(ready, accept_changes=accept_changes)
+    else:
+        run = open_run(experiment, output, results=results, run_id=run_id, level="analysis")
     analyse_saved(run, replay=replay, on_case=lambda case_id: note(f"analysing case {case_id}"))
     if as_json:
         say_json({**({} if done is None else _evals_json(run, done)), **experiment_json(run)})
@@ -99,16 +110,14 @@ def run_experiment(
     say_experiment(run)
 
 
-def _run(run: ExperimentRun, *, accept_changes: bool) -> EvalsDone:
-    from metric_benchmark import experiment as stages
-    from metric_benchmark.cli.checks import check_experiment
+def _run(ready: Ready, *, accept_changes: bool) -> EvalsDone:
     from metric_benchmark.cli.progress import show_progress
+    from metric_benchmark.experiment import run_evals as run_stage_1
 
-    checked = check_experiment(run)
-    for message in checked.warnings:
+    for message in ready.checked.warnings:
         warn(message)
-    with show_progress(len(checked.variants), checked.n_trials) as sink:
-        return stages.run_evals(run, on_progress=sink, accept_changes=accept_changes)
+    with show_progress(len(ready.checked.variants), ready.checked.n_trials) as sink:
+        return run_stage_1(ready.run, on_progress=sink, accept_changes=accept_changes)
 
 
 def _evals_text(done: EvalsDone) -> str:

@@ -14,10 +14,19 @@ from metric_benchmark.cli.options import ExperimentArgument, JsonOption, RunIdOp
 
 def add_commands(app: typer.Typer) -> None:
     """Adds this module's commands."""
-    app.command(epilog="Example: metric-benchmark sign my-experiment/experiment.yaml")(sign)
-    app.command(epilog="Example: metric-benchmark verify my-experiment")(verify)
-    app.command(epilog="Example: metric-benchmark plan my-experiment --output runs/mine")(plan)
-    app.command(epilog="Example: metric-benchmark mutants --json")(mutants)
+    app.command(
+        short_help="Write the pins (SHA-256) of an experiment's inputs.",
+        epilog="Example: metric-benchmark sign my-experiment/experiment.yaml",
+    )(sign)
+    app.command(
+        short_help="Check an experiment: files, pins, agents, metrics, design.",
+        epilog="Example: metric-benchmark verify my-experiment",
+    )(verify)
+    app.command(
+        short_help="Show trials, cost bound and what the design can show.",
+        epilog="Example: metric-benchmark plan my-experiment --output runs/mine",
+    )(plan)
+    app.command(short_help="List the mutation operators.", epilog="Example: metric-benchmark mutants --json")(mutants)
 
 
 def sign(experiment: ExperimentArgument, as_json: JsonOption = False) -> None:
@@ -39,10 +48,10 @@ def sign(experiment: ExperimentArgument, as_json: JsonOption = False) -> None:
 
 def verify(experiment: ExperimentArgument, as_json: JsonOption = False) -> None:
     """Checks an experiment: its files, its pins, agents, operators, metrics and design. Writes nothing."""
-    from metric_benchmark.cli.checks import check_experiment, load_without_evidence
+    from metric_benchmark.cli.checks import prepare
 
-    run = load_without_evidence(experiment)
-    checked = check_experiment(run)
+    ready = prepare(experiment, None)
+    run, checked = ready.run, ready.checked
     cases = {
         case.case_id: {
             "n_tasks": len(case.config.tasks),
@@ -80,13 +89,12 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Shows what an experiment will run and can cost at most, before anything is paid for. Writes nothing."""
-    from metric_benchmark.cli.checks import check_experiment, load_without_evidence
+    from metric_benchmark.cli.checks import prepare
     from metric_benchmark.cli.forecast import forecast
-    from metric_benchmark.experiment import open_run
 
-    run = open_run(experiment, output, run_id=run_id) if output else load_without_evidence(experiment)
-    checked = check_experiment(run)
-    found = forecast(run, checked, has_evidence=output is not None)
+    ready = prepare(experiment, output, run_id=run_id)
+    run = ready.run
+    found = forecast(run, ready.checked, has_evidence=output is not None)
     if as_json:
         say_json(found.to_json())
         return

@@ -14,11 +14,14 @@ from metric_benchmark.cli.options import JsonOption
 
 def add_commands(app: typer.Typer) -> None:
     """Adds this module's commands."""
-    app.command(epilog="Example: metric-benchmark init my-experiment")(init)
-    subsets = typer.Typer(no_args_is_help=True, help="Task subsets of a case.")
-    subsets.command(epilog="Example: metric-benchmark subsets generate my-experiment/case.yaml --count 60 --seed 1")(
-        generate
-    )
+    app.command(
+        short_help="Write a small experiment that runs at once.", epilog="Example: metric-benchmark init my-experiment"
+    )(init)
+    subsets = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Draw task subsets of a case.")
+    subsets.command(
+        short_help="Draw random subsets, stratified by size.",
+        epilog="Example: metric-benchmark subsets generate my-experiment/case.yaml --count 60 --seed 1",
+    )(generate)
     app.add_typer(subsets, name="subsets", epilog="Example: metric-benchmark subsets generate my-experiment/case.yaml")
 
 

@@ -28,9 +28,18 @@ if TYPE_CHECKING:
 
 def add_commands(app: typer.Typer) -> None:
     """Adds this module's commands."""
-    app.command(epilog="Example: metric-benchmark score my-experiment --results runs/mine")(score)
-    app.command(epilog="Example: metric-benchmark cover my-experiment --results runs/mine --replay")(cover)
-    app.command(epilog="Example: metric-benchmark correlate my-experiment --results runs/mine --case desk")(correlate)
+    app.command(
+        short_help="Stage 2: kills and mutant scores of saved evidence.",
+        epilog="Example: metric-benchmark score my-experiment --results runs/mine",
+    )(score)
+    app.command(
+        short_help="Stage 3: coverage of saved baseline traces.",
+        epilog="Example: metric-benchmark cover my-experiment --results runs/mine --replay",
+    )(cover)
+    app.command(
+        short_help="Stage 4: correlate coverage with mutant score.",
+        epilog="Example: metric-benchmark correlate my-experiment --results runs/mine --case desk",
+    )(correlate)
 
 
 def score(
@@ -51,9 +60,11 @@ def score(
         return
     for case_id, record in scored.items():
         say(f"case {case_id}: {record.n_mutants} mutants, {record.n_dominators} dominators")
+        found = {name: (status, _flags(status)) for name, status in record.mutants.items()}
+        found |= {name: (status, "control: every kill of it is noise") for name, status in record.controls.items()}
         rows = [
-            [name, found.status, len(found.killed_by), shorten(found.killed_by, 4), _flags(found)]
-            for name, found in {**record.mutants, **record.controls}.items()
+            [name, status.status, len(status.killed_by), shorten(status.killed_by, 4), notes]
+            for name, (status, notes) in found.items()
         ]
         say_table(["variant", "status", "kills", "killed by", "notes"], rows)
         say(f"{len(record.subsets)} subsets scored; eligible tasks: {len(record.eligible_tasks)}")

@@ -15,7 +15,10 @@ _MARKS = {"works": ("ok", "green"), "absent": ("--", "yellow"), "broken": ("!!",
 
 def add_commands(app: typer.Typer) -> None:
     """Adds this module's commands."""
-    app.command(epilog="Example: metric-benchmark doctor\n\nAfter a crash: metric-benchmark doctor --clean")(doctor)
+    app.command(
+        short_help="Say what works on this machine; clean up.",
+        epilog="Example: metric-benchmark doctor\n\nAfter a crash: metric-benchmark doctor --clean",
+    )(doctor)
 
 
 def doctor(

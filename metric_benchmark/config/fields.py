@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from metric_benchmark.errors import ConfigError
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _RESERVED = re.compile(r"baseline|screening|control-\d+")
+#: The type of the error that says that an id is given twice; its context says which and where.
+DUPLICATE = "duplicate_id"
+_SET_ASIDE = re.compile(r"\.superseded-\d+$")
 _SECRET_WORDS = frozenset(
     {
         "KEY",
@@ -65,7 +69,35 @@ def check_slug(value: str, what: str) -> str:
 def _free_slug(value: str) -> str:
     if _RESERVED.fullmatch(value):
         raise ValueError(f"{value!r} is reserved for a role (baseline, screening, control-N); choose another id")
+    if value.endswith(".json"):
+        raise ValueError(f"{value!r} ends like the files beside which a variant's folder stands; choose another id")
     return value
+
+
+def _case_slug(value: str) -> str:
+    if _SET_ASIDE.search(value):
+        raise ValueError(f"{value!r} ends like the folder of an analysis that was set aside; choose another id")
+    return value
+
+
+def require_unique(ids: Iterable[str], *key: str) -> None:
+    """Checks that ids are unique.
+
+    Args:
+        ids: the ids of a list's entries.
+        key: where the id stands within an entry, for the message.
+
+    Raises:
+        PydanticCustomError: ids are given twice; its context says where each stands again.
+    """
+    first: dict[str, int] = {}
+    repeated: list[tuple[tuple[str | int, ...], str, int]] = []
+    for index, name in enumerate(ids):
+        if name in first:
+            repeated.append(((index, *key), name, first[name] + 1))
+        first.setdefault(name, index)
+    if repeated:
+        raise PydanticCustomError(DUPLICATE, "ids are given twice", {"repeated": repeated})
 
 
 def _relative(value: str) -> str:
@@ -75,6 +107,7 @@ def _relative(value: str) -> str:
 
 
 Slug = Annotated[str, AfterValidator(_slug)]
+CaseSlug = Annotated[str, AfterValidator(_slug), AfterValidator(_case_slug)]
 FreeSlug = Annotated[str, AfterValidator(_slug), AfterValidator(_free_slug)]
 RelativePath = Annotated[str, AfterValidator(_relative)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

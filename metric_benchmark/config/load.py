@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from metric_benchmark.config.explain import parse_model
 from metric_benchmark.config.fields import Pinned, literal_secrets
 from metric_benchmark.config.models import (
     AgentSpec,
@@ -21,7 +22,7 @@ from metric_benchmark.config.models import (
     ExperimentConfig,
     SubsetsConfig,
 )
-from metric_benchmark.config.yaml_source import Location, YamlSource, parse_model, read_yaml
+from metric_benchmark.config.yaml_source import Location, YamlSource, read_yaml
 from metric_benchmark.errors import ConfigError, PinError, Problem
 from metric_benchmark.hashing import digest_folder
 
@@ -138,8 +139,9 @@ class _Collector:
         return None
 
     def finish(self) -> None:
+        # Whatever else is wrong means editing files, and so signing them again: pins come last.
         if self.problems:
-            raise ConfigError(_once(self.problems + self.pins))
+            raise ConfigError(_once(self.problems))
         if self.pins:
             raise PinError(_once(self.pins))
 
@@ -171,7 +173,8 @@ def load_experiment(path: Path | str, *, level: Level = "all", verify: bool = Tr
         verify: whether every pin must be there and match. `sign` loads without.
 
     Raises:
-        ConfigError: with all problems of all files; a `PinError` when only pins are wrong.
+        ConfigError: with all problems of all files.
+        PinError: nothing but pins is wrong; with all of them.
     """
     path = Path(path)
     path = (path / "experiment.yaml" if path.is_dir() else path).absolute()

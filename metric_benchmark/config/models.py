@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from metric_benchmark.config.fields import (
+    CaseSlug,
     Config,
     Fraction,
     FreeSlug,
@@ -18,13 +17,8 @@ from metric_benchmark.config.fields import (
     RelativePath,
     Reward,
     Slug,
+    require_unique,
 )
-
-
-def _unique(what: str, ids: Iterable[str]) -> None:
-    twice = sorted(name for name, count in Counter(ids).items() if count > 1)
-    if twice:
-        raise ValueError(f"{what} given twice: {', '.join(twice)}; ids must be unique")
 
 
 class ExperimentConfig(Config):
@@ -124,7 +118,7 @@ class CaseConfig(Config):
     """`case.yaml`: one agent, its mutants, its tasks and its subsets."""
 
     schema_name: Literal["metric-benchmark/case/v1"] = Field(alias="schema")
-    case_id: Slug
+    case_id: CaseSlug
     description: Pinned
     subsets: Pinned
     tasks: tuple[TaskEntry, ...] = Field(min_length=1)
@@ -134,13 +128,13 @@ class CaseConfig(Config):
     @field_validator("tasks", mode="after")
     @classmethod
     def _tasks_unique(cls, tasks: tuple[TaskEntry, ...]) -> tuple[TaskEntry, ...]:
-        _unique("task ids", (task.id for task in tasks))
+        require_unique((task.id for task in tasks), "id")
         return tasks
 
     @field_validator("mutants", mode="after")
     @classmethod
     def _mutants_unique(cls, mutants: tuple[MutantConfig, ...]) -> tuple[MutantConfig, ...]:
-        _unique("mutant ids", (mutant.id for mutant in mutants))
+        require_unique((mutant.id for mutant in mutants), "id")
         return mutants
 
 
@@ -162,7 +156,7 @@ class SubsetConfig(Config):
     @field_validator("tasks", mode="after")
     @classmethod
     def _tasks_unique(cls, tasks: tuple[str, ...]) -> tuple[str, ...]:
-        _unique("task ids", tasks)
+        require_unique(tasks)
         return tasks
 
 
@@ -177,7 +171,7 @@ class SubsetsConfig(Config):
     @field_validator("subsets", mode="after")
     @classmethod
     def _unique_ids(cls, subsets: tuple[SubsetConfig, ...]) -> tuple[SubsetConfig, ...]:
-        _unique("subset ids", (subset.id for subset in subsets))
+        require_unique((subset.id for subset in subsets), "id")
         return subsets
 
 
@@ -315,9 +309,14 @@ class AnalysisConfig(Config):
     coverage: tuple[MetricConfig, ...] = Field(min_length=1)
     correlation: CorrelationConfig = CorrelationConfig()
 
+    @field_validator("coverage", mode="after")
+    @classmethod
+    def _unique_names(cls, metrics: tuple[MetricConfig, ...]) -> tuple[MetricConfig, ...]:
+        require_unique((metric.name for metric in metrics), "name")
+        return metrics
+
     @model_validator(mode="after")
     def _names_match(self) -> Self:
-        _unique("metric names", (metric.name for metric in self.coverage))
         known = {metric.name for metric in self.coverage}
         unknown = sorted({h.metric for h in self.correlation.hypotheses} - known)
         if unknown:

@@ -13,8 +13,9 @@ from typing import Any
 
 import yaml
 
+from metric_benchmark.config.explain import parse_model
 from metric_benchmark.config.models import CaseConfig
-from metric_benchmark.config.yaml_source import parse_model, read_yaml
+from metric_benchmark.config.yaml_source import read_yaml
 from metric_benchmark.errors import ConfigError
 from metric_benchmark.hashing import digest_json
 

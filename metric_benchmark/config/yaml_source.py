@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
 
 from metric_benchmark.errors import ConfigError, Problem
 from metric_benchmark.hashing import digest_bytes
@@ -132,67 +131,3 @@ def read_yaml(path: Path, shown: str | None = None) -> YamlSource:
         found = {list: "a list", type(None): "an empty file"}.get(type(value), f"a {type(value).__name__}")  # pyright: ignore[reportUnknownArgumentType]
         raise ConfigError(Problem(f"{shown}:1", f"found {found}; expected a mapping with keys such as `schema:`"))
     return YamlSource(path, shown, digest_bytes(data), value, loader.lines)
-
-
-def parse_model[Model: BaseModel](source: YamlSource, model: type[Model]) -> Model:
-    """Validates a source against a model.
-
-    Raises:
-        ConfigError: with every problem of the file, each with its line.
-    """
-    try:
-        return model.model_validate(source.value)
-    except ValidationError as error:
-        raise ConfigError([_explain(source, item, model) for item in error.errors()]) from None
-
-
-def _explain(source: YamlSource, item: Any, model: type[BaseModel]) -> Problem:
-    location: Location = tuple(part for part in item["loc"] if not _is_branch(part))
-    kind, message = item["type"], item["msg"]
-    given: Any = item["input"]
-    if kind == "extra_forbidden":
-        import difflib
-
-        known = sorted(_known_keys(source.value, location, model))
-        near = difflib.get_close_matches(str(location[-1]), known, n=1)
-        hint = (
-            f"did you mean `{near[0]}`?" if near else f"expected one of: {', '.join(known)}" if known else "remove it"
-        )
-        return source.problem(location, f"unknown key; {hint}")
-    if kind == "missing":
-        return source.problem(location[:-1], f"key `{location[-1]}` is missing; add it")
-    shown = repr(given) if not isinstance(given, dict | list) else f"a {type(given).__name__}"  # pyright: ignore[reportUnknownArgumentType]
-    message = message.removeprefix("Value error, ")
-    return source.problem(location, message if kind == "value_error" else f"found {shown[:80]}; {message}")
-
-
-def _is_branch(part: str | int) -> bool:
-    """Pydantic adds the name of the tried union member to a location; it is not a key of the file."""
-    return isinstance(part, str) and part.startswith("is:")
-
-
-def _known_keys(value: Any, location: Location, model: type[BaseModel]) -> set[str]:
-    current: type[BaseModel] | None = model
-    for part in location[:-1]:
-        if current is None:
-            return set()
-        if isinstance(part, str):
-            info = current.model_fields.get(part)
-            current = _model_in(info.annotation) if info else None
-    if current is None:
-        return set()
-    return {info.alias or name for name, info in current.model_fields.items()}
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    import typing
-
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    if isinstance(annotation, typing.TypeAliasType):
-        return _model_in(annotation.__value__)
-    for argument in typing.get_args(annotation):
-        found = _model_in(argument)
-        if found is not None:
-            return found
-    return None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,9 +57,11 @@ def resolve_environment(spec: EnvironmentSpec) -> Environment:
 
     known = [item.value for item in EnvironmentType]
     if kind not in known:
-        raise ConfigError(
-            f"environment {kind!r} is unknown; expected auto, local, {', '.join(known)}, or an `import_path`"
+        near = difflib.get_close_matches(kind, ["auto", "local", *known], n=1)
+        hint = (
+            f"did you mean {near[0]!r}?" if near else f"expected auto, local, {', '.join(known)}, or an `import_path`"
         )
+        raise ConfigError(f"environment {kind!r} is unknown; {hint}")
     harbor: dict[str, Any] = {"type": kind, **extra}
     if kind == "docker":
         harbor["extra_docker_compose"] = [str(DOCKER_OVERLAY)]
