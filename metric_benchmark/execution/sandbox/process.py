@@ -10,18 +10,20 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from metric_benchmark.execution.sandbox.conversation import (
+    Conversation,
+    OnOutput,
+    Output,
+    collect_until_reply,
+    readable,
+)
 from metric_benchmark.execution.sandbox.launcher import request_sandbox, send_with_descriptors
 
 Network = Literal["host", "none", "both"]
-OnOutput = Callable[[bytes], Awaitable[None]]
-
-_CHUNK = 1 << 18
-# How long output may still arrive after the command ended, when something it started holds the pipe open.
-_DRAIN_SECONDS = 0.5
 
 
 class SandboxError(Exception):
@@ -75,8 +77,11 @@ class SandboxProcess:
 
     kill_seconds = 6.0
 
-    def __init__(self, channel: socket.socket, pid: int, pidfd: int) -> None:
+    def __init__(self, channel: socket.socket, pid: int, pidfd: int, *, both_networks: bool) -> None:
         self._channel = channel
+        # Supervisors that wait for another request. One that left the host's network for a command cannot go back.
+        self._idle: dict[str, list[Conversation]] = {"host": [], "none": []}
+        self._both_networks = both_networks
         self._pidfd = pidfd
         self.pid = pid
 
@@ -96,7 +101,7 @@ class SandboxProcess:
             facts: dict[str, Any] = {}
             while not ("pid" in facts and "ready" in facts):
                 facts |= read_start_message(await loop.sock_recv(ours, 65536))
-            return cls(ours, facts["pid"], os.pidfd_open(facts["pid"]))
+            return cls(ours, facts["pid"], os.pidfd_open(facts["pid"]), both_networks=spec.network == "both")
         except OSError as error:
             ours.close()
             raise SandboxError(str(error)) from error
@@ -110,11 +115,13 @@ class SandboxProcess:
             return
         pidfd, self._pidfd = self._pidfd, -1
         self._channel.close()
+        for conversation in self._idle["host"] + self._idle["none"]:
+            conversation.close()
         try:
-            if not await _readable(pidfd, self.kill_seconds):
+            if not await readable(pidfd, self.kill_seconds):
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-                await _readable(pidfd, self.kill_seconds)
+                await readable(pidfd, self.kill_seconds)
         finally:
             os.close(pidfd)
 
@@ -157,27 +164,22 @@ class SandboxProcess:
         reader, writer = os.pipe()
         try:
             os.set_blocking(reader, False)
-            control = await self._send(writer, reader)
-        except BaseException:
-            os.close(reader)
-            raise
-        finally:
-            os.close(writer)
-        output = _Output(reader, max_output, on_output)
-        try:
             async with asyncio.timeout(timeout):
-                reply = await _converse(control, request, output)
-        except BaseException:
-            await self._withdraw(control)
-            raise
+                try:
+                    conversation = await self._ask(request, writer, reader)
+                finally:
+                    os.close(writer)
+                output = Output(reader, max_output, on_output)
+                reply = await self._unless_withdrawn(conversation, collect_until_reply(conversation, output))
         finally:
-            control.close()
             os.close(reader)
         if "status" in reply:
-            return Ended(reply["status"], output.text())
+            self._part(conversation, request, reply)
+            return Ended(reply["status"], output.content())
+        conversation.close()
         if "error" in reply or await self._ended(within=0.2):
             raise SandboxError(reply.get("error", "the sandbox ended while the command ran"))
-        return Ended(128 + signal.SIGKILL, output.text())  # it killed its own supervisor, and died with it
+        return Ended(128 + signal.SIGKILL, output.content())  # it killed its own supervisor, and died with it
 
     async def copy(self, operation: str, path: str, fd: int, **details: object) -> list[str]:
         """Copy between ``path`` inside and the host's file or folder ``fd``; see :mod:`.guest.copying`.
@@ -189,51 +191,73 @@ class SandboxProcess:
             TransferError: it failed.
             SandboxError: the sandbox is gone.
         """
-        control = await self._send(fd)
-        try:
-            reply = await _converse(control, {"op": operation, "path": path, **details}, None)
-        except BaseException:
-            await self._withdraw(control)
-            raise
-        finally:
-            control.close()
+        request: dict[str, Any] = {"op": operation, "path": path, **details}
+        conversation = await self._ask(request, fd)
+        reply = await self._unless_withdrawn(conversation, conversation.reply())
+        self._part(conversation, request, reply)
         if "done" in reply:
             return list(reply["skipped"])
         if "kind" in reply:
             raise TransferError(reply["error"], missing=reply["kind"] == "missing")
         raise SandboxError(reply.get("error", "the sandbox ended while files were copied"))
 
-    async def _ended(self, within: float) -> bool:
-        return self._pidfd < 0 or await _readable(self._pidfd, within)
-
-    async def _withdraw(self, control: socket.socket) -> None:
-        """Have the supervisor kill everything it started; where it does not answer, have PID 1 kill everything."""
-        with contextlib.suppress(OSError):
-            control.shutdown(socket.SHUT_WR)
-            try:
-                async with asyncio.timeout(self.kill_seconds):
-                    await _read_reply(control)
-            except TimeoutError:
-                self._channel.send(b"kill")
-
-    async def _send(self, *fds: int) -> socket.socket:
-        """Open a conversation with a new supervisor that gets ``fds``."""
+    async def _ask(self, request: dict[str, Any], *fds: int) -> Conversation:
+        """Send ``request`` to a supervisor that waits for one, or to a new one."""
         if self._pidfd < 0:
             raise SandboxError("the sandbox is not running")
+        idle = self._idle[self._kind(request)]
+        while idle:
+            conversation = idle.pop()
+            with contextlib.suppress(ConnectionError):  # it was killed meanwhile
+                await conversation.ask(request, *fds)
+                return conversation
+        try:
+            conversation = await self._new_conversation()
+            await conversation.ask(request, *fds)
+        except OSError as error:
+            raise SandboxError("the sandbox is not running") from error
+        return conversation
+
+    def _kind(self, request: dict[str, Any]) -> str:
+        return request.get("network", "host") if self._both_networks else "host"
+
+    def _part(self, conversation: Conversation, request: dict[str, Any], reply: dict[str, Any]) -> None:
+        """Keep a supervisor that can serve again, hang up on any other."""
+        if reply.get("idle") and self._pidfd >= 0:
+            self._idle[self._kind(request)].append(conversation)
+        else:
+            conversation.close()
+
+    async def _unless_withdrawn(
+        self, conversation: Conversation, answer: Coroutine[Any, Any, dict[str, Any]]
+    ) -> dict[str, Any]:
+        """The answer; when waiting for it ends early, everything the request started is killed first."""
+        try:
+            return await answer
+        except BaseException:
+            if not await conversation.withdraw(self.kill_seconds):
+                with contextlib.suppress(OSError):
+                    self._channel.send(b"kill")  # the supervisor does not answer: PID 1 kills everything
+            raise
+
+    async def _ended(self, within: float) -> bool:
+        return self._pidfd < 0 or await readable(self._pidfd, within)
+
+    async def _new_conversation(self) -> Conversation:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         with theirs:
             try:
-                while not self._try_send([theirs.fileno(), *fds]):
+                while not self._try_send(theirs.fileno()):
                     await asyncio.sleep(0.005)
-            except OSError as error:
+            except BaseException:
                 ours.close()
-                raise SandboxError("the sandbox is not running") from error
-        return ours
+                raise
+        return Conversation(ours)
 
-    def _try_send(self, fds: list[int]) -> bool:
+    def _try_send(self, fd: int) -> bool:
         try:
-            send_with_descriptors(self._channel, b"1", *fds)
+            send_with_descriptors(self._channel, b"1", fd)
         except BlockingIOError:
             return False  # more requests wait than the socket holds
         return True
@@ -265,100 +289,3 @@ def read_start_message(data: bytes) -> dict[str, Any]:
     if "error" in message:
         raise SandboxError(message["error"])
     return message
-
-
-class _Output:
-    """Collects what comes through a pipe, up to a bound."""
-
-    def __init__(self, fd: int, limit: int, on_output: OnOutput | None) -> None:
-        self._fd = fd
-        self._limit = limit
-        self._on_output = on_output
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    async def collect(self) -> None:
-        while await _readable(self._fd, None):
-            if not await self.read_available():
-                return
-
-    async def read_available(self) -> bool:
-        """Read what is there; whether more may come."""
-        for _ in range(64):  # then let other trials have a turn
-            try:
-                chunk = os.read(self._fd, _CHUNK)
-            except BlockingIOError:
-                return True
-            if not chunk:
-                return False
-            room = self._limit - self._size
-            self._size += len(chunk)
-            if room > 0:
-                self._parts.append(chunk[:room])
-                if self._on_output is not None:
-                    await self._on_output(chunk[:room])
-        return True
-
-    def text(self) -> bytes:
-        dropped = self._size - self._limit
-        note = f"\n[sandbox: {dropped} more bytes of output dropped]\n".encode() if dropped > 0 else b""
-        return b"".join(self._parts) + note
-
-
-async def _converse(control: socket.socket, request: dict[str, Any], output: _Output | None) -> dict[str, Any]:
-    """Send ``request``, collect output, return what the supervisor said before it ended."""
-    loop = asyncio.get_running_loop()
-    body = json.dumps(request).encode()
-    with contextlib.suppress(ConnectionError):  # the reply says why nobody listened
-        await loop.sock_sendall(control, len(body).to_bytes(8, "big") + body)
-    if output is None:
-        return await _read_reply(control)
-    collecting = asyncio.ensure_future(output.collect())
-    try:
-        reply = await _reply_unless_broken(control, collecting)
-        await asyncio.wait({collecting}, timeout=_DRAIN_SECONDS)
-        if collecting.done():
-            collecting.result()
-    finally:
-        collecting.cancel()
-        await asyncio.wait({collecting})
-    return reply
-
-
-async def _reply_unless_broken(control: socket.socket, collecting: asyncio.Future[None]) -> dict[str, Any]:
-    """The reply, or at once the exception of the caller's output callback."""
-    replying = asyncio.ensure_future(_read_reply(control))
-    try:
-        await asyncio.wait({replying, collecting}, return_when=asyncio.FIRST_COMPLETED)
-        if collecting.done() and not replying.done():
-            collecting.result()
-        return await replying
-    finally:
-        replying.cancel()
-
-
-async def _read_reply(control: socket.socket) -> dict[str, Any]:
-    loop = asyncio.get_running_loop()
-    data = bytearray()
-    with contextlib.suppress(ConnectionError):
-        while part := await loop.sock_recv(control, 65536):
-            data += part
-    reply: dict[str, Any] = {}
-    for line in data.splitlines():
-        reply |= json.loads(line)
-    return reply
-
-
-async def _readable(fd: int, timeout: float | None) -> bool:
-    """Wait until ``fd`` can be read (a process descriptor: until the process is gone)."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(fd, lambda: None if future.done() else future.set_result(None))
-    try:
-        async with asyncio.timeout(timeout):
-            await future
-    except TimeoutError:
-        return False
-    finally:
-        loop.remove_reader(fd)
-    return True

@@ -202,8 +202,9 @@ def _install(root: Path, program: str | None) -> None:
 
 
 _HOSTILE = r"""#!/bin/bash
+log=/logs/agent/attempts
 try() {
-  if ( timeout 5 bash -c "$2" ) >/dev/null 2>&1; then echo "$1 succeeded"; else echo "$1 failed"; fi >> /logs/agent/attempts
+  if ( timeout 5 bash -c "$2" ) >/dev/null 2>&1; then echo "$1 succeeded"; else echo "$1 failed"; fi >> "$log"
 }
 try write_host_file 'echo x > @FOLDER@/planted'
 try write_trial_parent 'echo x > /logs/../../planted && [ -e @FOLDER@/planted ]'

@@ -56,7 +56,7 @@ def test_a_stopped_sandbox_says_so(driver, start):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_killing_the_owner_leaves_nothing(new_driver, start, left_over, number):
-    mounts, files = _mounts(), _temporary()
+    files = _temporary()
     sandbox = start(new_driver)
     pid = sandbox.pid
     sandbox.run(_SURVIVORS)

@@ -12,14 +12,14 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
 from .command import find_account
 
 _MAX_DEPTH = 100
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW
 _TARGET = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -42,55 +42,73 @@ class _Copy:
     outward: bool
     bytes_left: int
     entries_left: int
+    is_withdrawn: Callable[[], bool]
     owner: tuple[int, int] | None = None
     mode: int | None = None
     skipped: list[str] = field(default_factory=list[str])
 
     def spend(self, size: int, name: str) -> None:
+        self.check()
         self.bytes_left -= size
         self.entries_left -= 1
         if self.bytes_left < 0 or self.entries_left < 0:
             raise CopyError("failed", f"{name}: too much to copy (the limit protects the host's disk)")
+
+    def check(self) -> None:
+        if self.is_withdrawn():
+            raise CopyError("failed", "withdrawn")
 
     def skip(self, name: str, reason: str) -> None:
         if len(self.skipped) < 20:
             self.skipped.append(f"{name} ({reason})")
 
 
-def run_copy(request: dict[str, Any], fd: int) -> dict[str, Any]:
+def run_copy(request: dict[str, Any], fd: int, is_withdrawn: Callable[[], bool]) -> dict[str, Any]:
     """Do ``put_file``, ``put_dir``, ``get_file`` or ``get_dir``; ``fd`` is the host's file or folder.
 
     Returns:
         The reply to the host: what was left out, and why.
+
+    Raises:
+        CopyError: the copy is refused or withdrawn.
+        OSError: it cannot be done.
     """
     copy = _Copy(
         outward=request["op"].startswith("get"),
         bytes_left=request["max_bytes"],
         entries_left=request["max_entries"],
+        is_withdrawn=is_withdrawn,
         mode=int(request["chmod"], 8) if request.get("chmod") else None,
     )
     if request.get("chown"):
         account = find_account(request["chown"])
         copy.owner = (account.uid, account.gid)
-    path = request["path"]
+    path, name = request["path"], os.fsencode(request["name"])
     match request["op"]:
         case "put_file":
             _put_file(copy, fd, path, request["name"])
         case "put_dir":
             os.makedirs(path, exist_ok=True)
-            target = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-            _copy_tree(copy, fd, target, 0, path)
+            with _opened(path, os.O_DIRECTORY) as target:
+                _copy_tree(copy, fd, target, 0, path)
         case "get_file":
-            source = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            if not stat.S_ISREG(os.fstat(source).st_mode):
-                raise CopyError("failed", f"{path}: not a regular file")
-            _copy_file(copy, source, fd, os.fsencode(request["name"]), path)
-        case "get_dir":
-            source = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-            _copy_tree(copy, source, fd, 0, path)
-        case other:
-            raise CopyError("failed", f"unknown operation {other}")
+            with _opened(path, os.O_NONBLOCK) as source:
+                if not stat.S_ISREG(os.fstat(source).st_mode):
+                    raise CopyError("failed", f"{path}: not a regular file")
+                _copy_file(copy, source, fd, name, path)
+        case _:
+            with _opened(path, os.O_DIRECTORY) as source:
+                _copy_tree(copy, source, fd, 0, path)
     return {"done": True, "skipped": copy.skipped}
+
+
+@contextlib.contextmanager
+def _opened(path: bytes | str, flags: int, folder: int | None = None) -> Generator[int]:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags, dir_fd=folder)
+    try:
+        yield file
+    finally:
+        os.close(file)
 
 
 def _put_file(copy: _Copy, source: int, path: str, name: str) -> None:
@@ -98,8 +116,8 @@ def _put_file(copy: _Copy, source: int, path: str, name: str) -> None:
         path = os.path.join(path, name)
     folder = os.path.dirname(path) or "/"
     os.makedirs(folder, exist_ok=True)
-    target = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    _copy_file(copy, source, target, os.fsencode(os.path.basename(path)), path)
+    with _opened(folder, os.O_DIRECTORY) as target:
+        _copy_file(copy, source, target, os.fsencode(os.path.basename(path)), path)
 
 
 def _copy_tree(copy: _Copy, source: int, target: int, depth: int, label: str) -> None:
@@ -110,11 +128,8 @@ def _copy_tree(copy: _Copy, source: int, target: int, depth: int, label: str) ->
         where = f"{label.rstrip('/')}/{text}"
         mode = os.lstat(name, dir_fd=source).st_mode
         if stat.S_ISREG(mode):
-            file = os.open(name, _SOURCE, dir_fd=source)
-            try:
+            with _opened(name, os.O_NOFOLLOW | os.O_NONBLOCK, source) as file:
                 _copy_file(copy, file, target, name, where)
-            finally:
-                os.close(file)
         elif stat.S_ISDIR(mode):
             _copy_folder(copy, source, target, name, depth, where)
         elif stat.S_ISLNK(mode):
@@ -125,20 +140,14 @@ def _copy_tree(copy: _Copy, source: int, target: int, depth: int, label: str) ->
 
 def _copy_folder(copy: _Copy, source: int, target: int, name: bytes, depth: int, where: str) -> None:
     copy.spend(0, where)
-    inner = os.open(name, _FOLDER, dir_fd=source)
-    try:
+    with _opened(name, _FOLDER, source) as inner:
         _clear(target, name, keep_folder=True)
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o755, dir_fd=target)
-        outer = os.open(name, _FOLDER, dir_fd=target)
-        try:
+        with _opened(name, _FOLDER, target) as outer:
             _copy_tree(copy, inner, outer, depth + 1, where)
             mode = stat.S_IMODE(os.fstat(inner).st_mode)
             _finish(copy, outer, (mode & 0o777) | 0o700 if copy.outward else mode)
-        finally:
-            os.close(outer)
-    finally:
-        os.close(inner)
 
 
 def _copy_file(copy: _Copy, source: int, target: int, name: bytes, where: str) -> None:
@@ -153,6 +162,7 @@ def _copy_file(copy: _Copy, source: int, target: int, name: bytes, where: str) -
         left = facts.st_size
         while left > 0 and (sent := os.sendfile(file, source, None, min(left, 1 << 24))):
             left -= sent
+            copy.check()
         mode = stat.S_IMODE(facts.st_mode)
         _finish(copy, file, (mode & 0o777) | 0o600 if copy.outward else mode)
     finally:

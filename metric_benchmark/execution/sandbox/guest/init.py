@@ -102,7 +102,7 @@ def _serve(spec: dict[str, Any], channel: socket.socket, private: int | None, wa
             if sum(name.isdigit() for name in os.listdir("/proc")) > spec["max_processes"]:
                 os.kill(-1, signal.SIGKILL)
             continue
-        data, fds = kernel.receive_with_descriptors(channel, 16, 3)
+        data, fds = kernel.receive_with_descriptors(channel, 16, 1)
         if not data:
             return
         if not fds:  # the host gave up on a supervisor that does not answer
@@ -115,6 +115,6 @@ def _serve(spec: dict[str, Any], channel: socket.socket, private: int | None, wa
             child = -1
         if child == 0:
             channel.close()
-            supervise(fds, private, spec["max_processes"])
+            supervise(socket.socket(fileno=fds[0]), private, spec["max_processes"])
         for fd in fds:
             os.close(fd)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # No pathlib in here: it would double the time the interpreter takes to start.
 # ruff: noqa: PTH123, PTH208
-"""One process per request: runs a command or a copy, reports its end, and on cancellation kills all it started.
+"""Runs a command or a copy, reports its end, and on cancellation kills all it started; then waits for the next.
 
-It adopts orphans, so a command's descendants stay its own however often they fork or start a session. When the command
-ends by itself, what it left running passes to PID 1 and lives on, as in a container.
+It adopts orphans, so a command's descendants stay its own however often they fork or start a session. When a command
+ends by itself and leaves something running, the supervisor serves no further request: so what belongs to a request is
+always what descends from its supervisor. In the end what was left passes to PID 1 and lives on, as in a container.
 """
 
 from __future__ import annotations
@@ -25,38 +26,62 @@ from .copying import CopyError, run_copy
 _KILL_SECONDS = 4.0
 
 
-def supervise(fds: list[int], private_network: int | None, max_processes: int) -> NoReturn:
-    """Serve one request; ``fds`` are the control socket and what the request works on."""
-    control = socket.socket(fileno=fds[0])
+def supervise(control: socket.socket, private_network: int | None, max_processes: int) -> NoReturn:
+    """Serve requests that come through ``control`` until the host hangs up."""
     try:
         wake, wake_w = os.pipe()
+        os.set_blocking(wake, False)
         os.set_blocking(wake_w, False)
         signal.signal(signal.SIGCHLD, _ignore)
         signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
         kernel.set_name("mb-exec")
         kernel.adopt_orphans()
-        request = _receive(control)
-        if request["op"] == "exec":
+        while True:
+            request, fds = _receive(control)
+            if request["op"] != "exec":
+                _reply(control, _copy(request, fds[0], control) | {"status": 0, "idle": True})
+                os.close(fds[0])
+                continue
             if request["network"] == "none" and private_network is not None:
                 os.setns(private_network, kernel.CLONE_NEWNET)
-            child = start_command(request, fds[1], max_processes)
-        else:
-            child = _start_copy(request, fds[1], control)
-        os.close(fds[1])
-        if _wait(child, control, wake) and len(fds) > 2:
-            _drain(control, fds[2], wake)
+            if not _run(request, fds, max_processes, control, wake):
+                break
+    except EOFError:
+        pass  # the host has hung up
     except BaseException as error:  # noqa: BLE001 - this process ends here, whatever happened
         _reply(control, {"error": str(error) or type(error).__name__})
     os._exit(0)
+
+
+def _run(request: dict[str, Any], fds: list[int], max_processes: int, control: socket.socket, wake: int) -> bool:
+    """Run one command; whether this process may serve another."""
+    writer, reader = fds
+    child = start_command(request, writer, max_processes)
+    os.close(writer)
+    status = _wait(child, control, wake)
+    if status is None:
+        _kill_descendants()
+        _reply(control, {"killed": True})
+        return False
+    left = _reap()
+    _reply(control, {"status": status, "idle": not left})
+    if left:
+        _drain(control, reader, wake)
+        return False
+    os.close(reader)
+    return True
 
 
 def _ignore(number: int, frame: object) -> None:
     """A handler, so that the signal is not discarded and wakes the poll."""
 
 
-def _receive(control: socket.socket) -> dict[str, Any]:
-    size = int.from_bytes(_exactly(control, 8), "big")
-    return json.loads(_exactly(control, size))
+def _receive(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    header, fds = kernel.receive_with_descriptors(control, 8, 2)
+    header += _exactly(control, 8 - len(header)) if header else b""
+    if not header:
+        raise EOFError
+    return json.loads(_exactly(control, int.from_bytes(header, "big"))), fds
 
 
 def _exactly(control: socket.socket, size: int) -> bytes:
@@ -64,7 +89,7 @@ def _exactly(control: socket.socket, size: int) -> bytes:
     while len(parts) < size:
         part = control.recv(min(size - len(parts), 1 << 20))
         if not part:
-            raise EOFError("the request was withdrawn")
+            raise EOFError
         parts += part
     return bytes(parts)
 
@@ -74,50 +99,39 @@ def _reply(control: socket.socket, message: dict[str, Any]) -> None:
         control.sendall(json.dumps(message).encode() + b"\n")
 
 
-def _start_copy(request: dict[str, Any], fd: int, control: socket.socket) -> int:
-    child = os.fork()
-    if child:
-        return child
+def _copy(request: dict[str, Any], fd: int, control: socket.socket) -> dict[str, Any]:
     try:
-        _reply(control, run_copy(request, fd))
+        return run_copy(request, fd, lambda: bool(select.select([control], [], [], 0)[0]))
     except CopyError as error:
-        _reply(control, {"error": str(error), "kind": error.kind})
+        return {"error": str(error), "kind": error.kind}
     except OSError as error:
         kind = "missing" if isinstance(error, FileNotFoundError) else "failed"
         name = os.fsdecode(error.filename) if isinstance(error.filename, bytes | str) else request["path"]
-        _reply(control, {"error": f"{name}: {error.strerror}", "kind": kind})
-    except BaseException as error:  # noqa: BLE001 - a forked child must not return
-        _reply(control, {"error": f"{type(error).__name__}: {error}", "kind": "failed"})
-    os._exit(0)
+        return {"error": f"{name}: {error.strerror}", "kind": kind}
 
 
-def _wait(child: int, control: socket.socket, wake: int) -> bool:
-    """Until ``child`` ends (report its status) or the host withdraws (kill everything); whether it ended by itself."""
+def _wait(child: int, control: socket.socket, wake: int) -> int | None:
+    """The status of ``child`` when it has ended; None when the host withdraws before."""
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(wake, select.POLLIN)
     while True:
         ready = dict(poll.poll())
         if control.fileno() in ready:
-            _kill_descendants()
-            _reply(control, {"killed": True})
-            return False
-        os.read(wake, 4096)
+            return None
+        with contextlib.suppress(BlockingIOError):
+            os.read(wake, 4096)
         while True:
             ended, status = os.waitpid(-1, os.WNOHANG)  # `child` is left, so there is one to wait for
             if ended == child:
                 code = os.waitstatus_to_exitcode(status)
-                _reply(control, {"status": code if code >= 0 else 128 - code})
-                control.shutdown(socket.SHUT_WR)
-                return True
+                return code if code >= 0 else 128 - code
             if ended == 0:
                 break
 
 
 def _drain(control: socket.socket, output: int, wake: int) -> None:
     """While something the command left running may write, read and drop it; else its next write would kill it."""
-    if not _reap():
-        return
     while control.recv(4096):
         pass  # the host reads first, until it hangs up
     poll = select.poll()
@@ -126,7 +140,8 @@ def _drain(control: socket.socket, output: int, wake: int) -> None:
     while True:
         ready = dict(poll.poll())
         if wake in ready:
-            os.read(wake, 4096)
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake, 4096)
             _reap()
         if output in ready and not _drop(output):
             return
