@@ -32,6 +32,7 @@ class Package:
     def run(self, *arguments: str) -> dict:
         done = subprocess.run(
             [sys.executable, "-m", "metric_benchmark", *arguments, "--json"],
+            cwd=self.folder,
             env=os.environ | {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             text=True,
