@@ -12,12 +12,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
-
-if TYPE_CHECKING:
-    from harbor.models.trajectories.trajectory import Trajectory
 
 #: Rounds of dropping what the model refuses; a union shows some errors only after others are gone.
 _MAX_ROUNDS = 8
@@ -28,11 +25,11 @@ class UnreadableTraceError(ValueError):
     """A trajectory that cannot be read, with the reason; its task becomes unmeasured."""
 
 
-def parse_atif(data: bytes) -> tuple[Trajectory, tuple[str, ...]]:
-    """Parses one trajectory file.
+def parse_atif(data: bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Parses one trajectory file and validates it by Harbor's model.
 
     Returns:
-        Harbor's model, and notes on what was left out.
+        The trajectory as JSON values, which are a fraction of the model's size, and notes on what was left out.
 
     Raises:
         UnreadableTraceError: not JSON, not ATIF, or invalid in a way that cannot be passed over.
@@ -41,19 +38,16 @@ def parse_atif(data: bytes) -> tuple[Trajectory, tuple[str, ...]]:
     from harbor.models.trajectories.trajectory import Trajectory
 
     try:
-        return Trajectory.model_validate_json(data), ()
+        Trajectory.model_validate_json(data)
     except ValidationError:
         pass
-    try:
-        raw: Any = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableTraceError(f"not JSON: {error}") from error
-    if not isinstance(raw, dict):
-        raise UnreadableTraceError(f"a JSON object was expected, found {type(raw).__name__}")
+    else:
+        return load_json(data), ()
+    raw = load_json(data)
     dropped: Counter[str] = Counter()
     for _ in range(_MAX_ROUNDS):
         try:
-            return Trajectory.model_validate(raw), _notes(dropped)
+            Trajectory.model_validate(raw)
         except ValidationError as error:
             errors = error.errors(include_url=False, include_context=False, include_input=False)
             repaired = [_repair(raw, e["type"], e["loc"]) for e in errors]
@@ -61,7 +55,24 @@ def parse_atif(data: bytes) -> tuple[Trajectory, tuple[str, ...]]:
             if not found:
                 raise UnreadableTraceError(_first(errors[0]["loc"], errors[0]["msg"], len(errors))) from None
             dropped.update(found)
+        else:
+            return raw, _notes(dropped)
     raise UnreadableTraceError("too unlike the ATIF versions known here")
+
+
+def load_json(data: bytes) -> dict[str, Any]:
+    """Loads a JSON object without validating it: for bytes whose digest says that they were validated before.
+
+    Raises:
+        UnreadableTraceError: not a JSON object.
+    """
+    try:
+        raw: object = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableTraceError(f"not JSON: {error}") from error
+    if not isinstance(raw, dict):
+        raise UnreadableTraceError(f"a JSON object was expected, found {type(raw).__name__}")
+    return raw  # pyright: ignore[reportUnknownVariableType]
 
 
 def _notes(dropped: Counter[str]) -> tuple[str, ...]:

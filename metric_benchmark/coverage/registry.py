@@ -51,6 +51,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "audit_tools": BuiltIn("audit", "AuditTools", _AUDIT),
     "command": BuiltIn("command", "Command", _PROGRAMS),
     "instruction_ngrams": BuiltIn("instruction_ngrams", "InstructionNgrams"),
+    "model_judge": BuiltIn("model_judge", "ModelJudge", (*_AUDIT, "coverage/judge", "coverage/metrics/audit.py")),
     "observation_kinds": BuiltIn("observation_kinds", "ObservationKinds"),
     "suite_size": BuiltIn("suite_size", "SuiteSize"),
     "synthetic": BuiltIn("synthetic", "Synthetic"),

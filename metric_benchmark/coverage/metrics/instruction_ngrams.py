@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import replace
+from collections import Counter
 from typing import Annotated
 
 from pydantic import Field
 
-from metric_benchmark.coverage.per_trace import PerTraceMetric, PerTraceSettings
+from metric_benchmark.coverage.per_trace import PerTraceSettings, join_attempts
 from metric_benchmark.coverage.protocol import CoverMatrix, MetricRequest, Trace
 
 _WORD = re.compile(r"\w+")
+_SILENT = "the trace quotes no instruction before the agent's first step"
 
 
 class InstructionNgramsSettings(PerTraceSettings):
@@ -41,34 +41,29 @@ def instruction_of(trace: Trace) -> str:
     return "\n".join(said)
 
 
-class InstructionNgrams(PerTraceMetric):
-    """Items are the n-grams of the instructions, as the baseline's traces quote them."""
+class InstructionNgrams:
+    """Items are the n-grams of the instructions, in lower case, as the baseline's traces quote them.
+
+    A task whose traces don't quote its instruction is unmeasured.
+    """
 
     Settings = InstructionNgramsSettings
 
-    def items_of(self, trace: Trace, request: MetricRequest) -> Iterable[str]:
-        """Yields the n-grams of one task's instruction, in lower case."""
-        words = _WORD.findall(instruction_of(trace).lower())
-        n = request.settings.n
-        return (" ".join(words[i : i + n]) for i in range(len(words) - n + 1))
-
     def measure(self, request: MetricRequest) -> CoverMatrix:
-        """Leaves out rare n-grams, and calls a task unmeasured whose traces don't quote its instruction."""
-        silent = {trace.task for trace in request.traces} - {
-            trace.task for trace in request.traces if instruction_of(trace).strip()
-        }
-        matrix = super().measure(request)
-        n_tasks = dict.fromkeys(matrix.items, 0)
-        for items in matrix.tasks.values():
-            for item in items:
-                n_tasks[item] += 1
-        kept = frozenset(item for item, n in n_tasks.items() if n >= request.settings.min_tasks)
-        return replace(
-            matrix,
-            items=tuple(item for item in matrix.items if item in kept),
-            tasks={task: items & kept for task, items in matrix.tasks.items() if task not in silent},
-            unmeasured={
-                **matrix.unmeasured,
-                **dict.fromkeys(sorted(silent), "the trace quotes no instruction before the agent's first step"),
-            },
+        """Joins the attempts of each task, and leaves out rare n-grams."""
+        settings: InstructionNgramsSettings = request.settings
+        said = [(trace.task, _WORD.findall(instruction_of(trace).lower())) for trace in request.traces]
+        heard = [(task, _ngrams(words, settings.n)) for task, words in said if words]
+        tasks = join_attempts(heard, settings.attempts)
+        n_tasks = Counter(item for items in tasks.values() for item in items)
+        kept = frozenset(item for item, n in n_tasks.items() if n >= settings.min_tasks)
+        silent = sorted({task for task, _ in said} - set(tasks))
+        return CoverMatrix(
+            items=tuple(sorted(kept)),
+            tasks={task: items & kept for task, items in tasks.items()},
+            unmeasured={**request.unmeasured, **dict.fromkeys(silent, _SILENT)},
         )
+
+
+def _ngrams(words: list[str], n: int) -> set[str]:
+    return {" ".join(words[i : i + n]) for i in range(len(words) - n + 1)}
