@@ -322,8 +322,8 @@ def _check_folders(out: _Collector, inside: _Inside, case: Case, verify: bool) -
         if what.startswith("task"):
             # A trial is matched to its task by folder; one folder under two ids would be ambiguous.
             if path in seen:
-                out.problems.append(case.source.problem(location, f"{what} is also that of {seen[path]}"))
-            seen[path] = what
+                out.problems.append(case.source.problem(location, f"{what} is also that of task {seen[path]!r}"))
+            seen[path] = getattr(pinned, "id", "")
         if not path.is_dir():
             out.problems.append(case.source.problem((*location, "path"), f"{what} does not exist"))
         elif what.startswith("task") and not (path / "task.toml").is_file():

@@ -84,14 +84,9 @@ def _shares(possible: dict[int, int], count: int) -> dict[int, int]:
             f"{_listed(possible)} exist; ask for fewer, or for more sizes"
         )
     shares = dict.fromkeys(possible, 0)
-    left = count
-    while left:
-        open_sizes = [size for size, most in possible.items() if shares[size] < most]
-        each, rest = divmod(left, len(open_sizes))
-        for place, size in enumerate(open_sizes):
-            given = min(each + (place < rest), possible[size] - shares[size])
-            shares[size] += given
-            left -= given
+    for _ in range(count):
+        poorest = min((size for size, most in possible.items() if shares[size] < most), key=lambda size: shares[size])
+        shares[poorest] += 1
     return shares
 
 
