@@ -7,14 +7,18 @@ import base64
 import functools
 import hashlib
 import importlib.resources
+import os
+import re
 from pathlib import Path
+from urllib.parse import quote
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.writes import write_bytes
 from metric_benchmark.reporting.data import ReportData, load_report
+from metric_benchmark.reporting.payload import embed, report_payload
 from metric_benchmark.reporting.provenance import describe_provenance
 from metric_benchmark.reporting.sentences import QUESTION, number, p_text, sentence
 from metric_benchmark.reporting.table import sizes_text, summary_rows, words
@@ -39,20 +43,29 @@ def write_report(root: EvidenceRoot | Path, path: Path | None = None) -> Path:
     """
     data = load_report(root)
     target = path or data.root.report
-    write_bytes(target, render_report(data).encode())
+    base = os.path.relpath(data.root.path.absolute(), target.parent.absolute())
+    write_bytes(target, render_report(data, base="" if base == "." else base).encode())
     return target
 
 
-def render_report(data: ReportData) -> str:
-    """Returns the report as HTML."""
+def render_report(data: ReportData, *, base: str = "") -> str:
+    """Returns the report as HTML.
+
+    Args:
+        data: the records.
+        base: path from the report to the evidence root, for links to trajectories.
+    """
     script = _text("report.js")
+    views = [view_case(case) for case in data.cases]
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             data=data,
             question=QUESTION,
-            cases=[view_case(case) for case in data.cases],
+            link=drill_down,
+            cases=views,
+            payload=embed(report_payload(data, views, base)),
             rows=summary_rows(data),
             forest=forest(data),
             provenance=describe_provenance(data),
@@ -77,6 +90,16 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "words": words, "signed": number, "p": p_text, "sentence": sentence, "sizes": sizes_text,
+        "words": words, "coded": code_spans, "signed": number, "p": p_text, "sentence": sentence, "sizes": sizes_text,
     }  # fmt: skip
     return environment
+
+
+def code_spans(text: str) -> Markup:
+    """Returns a text of ours with what stands in backticks as code; everything is escaped first."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def drill_down(kind: str, case: str, name: str) -> str:
+    """Returns the address inside the report at which a mutant, task or subset is shown in detail."""
+    return "#" + "/".join(quote(part, safe="") for part in (kind, case, name))

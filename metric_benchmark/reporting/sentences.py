@@ -128,5 +128,8 @@ def _caveats(row: Mapping[str, Any], record: Correlation, found: MetricCorrelati
         caveats.append("The hypothesis was changed after the data: exploratory.")
     if found.finding == "not separable from volume" and found.verdict.verdict == "supported":
         caveats.append("Whether it matters which items are covered, or only how many, could not be told apart.")
-    caveats += [sentence(words(text)) for text in (*found.limits, *found.notes)]
+    limits = [words(text) for text in found.limits if text != row["partial_rho_reason"]]
+    if limits:
+        caveats.append(f"Limits: {'; '.join(limits)}.")
+    caveats += [sentence(text) for text in found.notes]
     return tuple(dict.fromkeys(caveats))

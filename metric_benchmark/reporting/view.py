@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from metric_benchmark.records.base import Undefined
-from metric_benchmark.records.correlation import Correlation, MetricCorrelation
+from metric_benchmark.records.correlation import Correlation, MetricCorrelation, Pair
 from metric_benchmark.records.coverage import MetricCoverage
 from metric_benchmark.records.scores import MutantScores
 from metric_benchmark.reporting import figures
@@ -28,7 +29,28 @@ from metric_benchmark.reporting.numbers import (
 )
 from metric_benchmark.reporting.provenance import TrialCounts, count_trials, describe_case
 from metric_benchmark.reporting.sentences import Sentences, describe_verdict, number
+from metric_benchmark.reporting.suggestions import Suggestion, TaskValues, suggest, value_tasks
 from metric_benchmark.reporting.table import case_rows, words
+
+
+@dataclass(frozen=True)
+class CoverFigure:
+    """A cover matrix as drawn: its tasks, its items by their place in the record, and what must be said about it."""
+
+    svg: Markup | None = None
+    tasks: tuple[str, ...] = ()
+    items: tuple[int, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class PointFigures:
+    """Scatter and residual plot with what they show: (place among the pairs, x, y) and (size, coverage, score)."""
+
+    scatter: Markup | None = None
+    residuals: Markup | None = None
+    residual_points: tuple[tuple[int, float, float], ...] = ()
+    expectation: tuple[tuple[int, float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,12 +59,15 @@ class MetricView:
 
     row: Mapping[str, Any]
     sentences: Sentences
-    scatter: Markup | None
-    residuals: Markup | None
-    cover: Markup | None
-    cover_note: str
+    points: PointFigures
+    cover: CoverFigure
     estimates: tuple[tuple[str, str], ...]
     agreement: tuple[tuple[str, str, str], ...]
+
+    @property
+    def is_exploratory(self) -> bool:
+        """Whether nothing was claimed about the metric beforehand."""
+        return self.row["verdict"] in ("not_tested", "missing")
 
 
 @dataclass(frozen=True)
@@ -60,9 +85,29 @@ class CaseView:
     kills_note: str
     false_kills: Markup | None
     sizes: tuple[tuple[int, int], ...]
+    values: TaskValues
+    suggestions: tuple[Suggestion, ...]
     trials: tuple[TrialCounts, ...]
     provenance: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
+
+    def coverage_text(self, subset: str, metric: str) -> str:
+        """Returns a subset's coverage by a metric for a table."""
+        if self.case.correlation is not None:
+            pair = self.pairs.get(subset)
+            value = pair.coverage.get(metric) if pair else None
+        else:
+            measured = self.case.coverage.metrics.get(metric) if self.case.coverage else None
+            found = measured.subsets.get(subset) if measured else None
+            value = found.coverage if found else None
+        if value is None or isinstance(value, Undefined):
+            return words(value.reason) if value else "–"
+        return f"{value:.3f}"
+
+    @functools.cached_property
+    def pairs(self) -> dict[str, Pair]:
+        """The correlation's pairs by subset."""
+        return {pair.subset: pair for pair in self.case.correlation.pairs} if self.case.correlation else {}
 
 
 def view_case(case: CaseReport) -> CaseView:
@@ -88,6 +133,8 @@ def view_case(case: CaseReport) -> CaseView:
         kills_note=_too_many(tasks, mutants),
         false_kills=_draw_noise(case.case_id, scores),
         sizes=tuple((size, size_class(size, all_sizes)) for size in distinct),
+        values=value_tasks(case),
+        suggestions=tuple(suggest(case)),
         trials=tuple(count_trials(case)),
         provenance=tuple(describe_case(case)),
         warnings=tuple(warnings),
@@ -125,15 +172,11 @@ def _view_metric(case: CaseReport, row: Mapping[str, Any], sizes: Sequence[int],
     name, record = row["metric"], case.correlation
     measured = case.coverage.metrics.get(name) if case.coverage else None
     found = record.metrics[name] if record else None
-    scatter, residuals = _draw_points(case, record, measured, name, sizes) if record and measured else (None, None)
-    cover, note = _draw_cover(case, measured, name, order) if measured else (None, "")
     return MetricView(
         row=row,
         sentences=describe_verdict(row, record),
-        scatter=scatter,
-        residuals=residuals,
-        cover=cover,
-        cover_note=note,
+        points=_draw_points(case, record, measured, name, sizes) if record and measured else PointFigures(),
+        cover=_draw_cover(case, measured, name, order) if measured else CoverFigure(),
         estimates=_estimates(found) if found else (),
         agreement=_agreement(found) if found else (),
     )
@@ -141,20 +184,21 @@ def _view_metric(case: CaseReport, row: Mapping[str, Any], sizes: Sequence[int],
 
 def _draw_points(
     case: CaseReport, record: Correlation, measured: MetricCoverage, name: str, sizes: Sequence[int]
-) -> tuple[Markup | None, Markup | None]:
+) -> PointFigures:
     found = metric_points(record, name)
     if not found.index or case.scores is None:
-        return None, None
+        return PointFigures()
     columns = zip(found.index, found.coverage, found.score, found.size, strict=True)
     points = [Point(i, x, y, size) for i, x, y, size in columns]
     expectation = expect_by_size(case.scores, measured, found)
     scatter = figures.draw_scatter(name, points, sizes, expectation, case=case.case_id)
     left = residual_ranks(found)
     if left is None or record.metrics[name].estimates.partial_spearman_given_size.status != "ok":
-        return scatter, None
+        return PointFigures(scatter, expectation=expectation)
     columns = zip(found.index, left[0].tolist(), left[1].tolist(), found.size, strict=True)
     beyond = [Point(i, x, y, size) for i, x, y, size in columns]
-    return scatter, figures.draw_residuals(name, beyond, sizes, case=case.case_id)
+    residuals = figures.draw_residuals(name, beyond, sizes, case=case.case_id)
+    return PointFigures(scatter, residuals, tuple((p.index, p.x, p.y) for p in beyond), expectation)
 
 
 def _draw_kills(
@@ -172,24 +216,23 @@ def _draw_kills(
     )
 
 
-def _draw_cover(
-    case: CaseReport, measured: MetricCoverage, name: str, order: Sequence[int]
-) -> tuple[Markup | None, str]:
+def _draw_cover(case: CaseReport, measured: MetricCoverage, name: str, order: Sequence[int]) -> CoverFigure:
     if measured.kind == "opaque":
-        return None, "This metric is opaque: it gives a number per subset and no items, so there is no cover matrix."
+        note = "This metric is opaque: it gives a number per subset and no items, so there is no cover matrix."
+        return CoverFigure(note=note)
     eligible = [case.scores.eligible_tasks[i] for i in order] if case.scores else []
     tasks = [task for task in eligible if task in measured.tasks]
     tasks += [task for task in measured.tasks if task not in set(tasks)]
     matrix = cover_matrix(tasks, measured.items, measured.tasks)
     _, columns = order_matrix(matrix) if matrix.shape[1] <= MAX_LINES else ([], _most_covered(matrix))
-    rows, columns = list(range(len(tasks)))[:MAX_LINES], columns[:MAX_LINES]
+    rows, columns = tasks[:MAX_LINES], columns[:MAX_LINES]
     if not rows or not columns:
-        return None, "No task could be measured." if not rows else "This metric has no items."
+        return CoverFigure(note="No task could be measured." if not rows else "This metric has no items.")
     drawn = figures.draw_cover_matrix(
-        case.case_id, name, [tasks[i] for i in rows], [measured.items[i] for i in columns],
-        lambda row, column: bool(matrix[rows[row], columns[column]]),
+        case.case_id, name, rows, [measured.items[i] for i in columns],
+        lambda row, column: bool(matrix[row, columns[column]]),
     )  # fmt: skip
-    return drawn, _too_many(tasks, measured.items)
+    return CoverFigure(drawn, tuple(rows), tuple(columns), _too_many(tasks, measured.items))
 
 
 def _most_covered(matrix: Bools) -> list[int]:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from metric_benchmark.reporting.figures.svg import Scale, Svg, cut, num, short
 
-_WIDTH, _ROW = 640, 26
+_WIDTH, _ROW, _LABEL = 640, 26, 36
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ def draw_forest(rows: Sequence[ForestRow]) -> Markup:
     svg = Svg(_WIDTH, height, f"Forest plot: association beyond size of {len(rows)} case and metric pairs.")
     known = [v for row in rows for v in (row.estimate, row.low, row.high) if v is not None]
     low, high = min([-0.2, *known]), max([1.0, *known])
-    scale = Scale(max(-1.0, low), min(1.0, high), 236, _WIDTH - 16)
+    left = 24 + 6.6 * min(max(len(row.label) for row in rows), _LABEL)
+    scale = Scale(max(-1.0, low), min(1.0, high), left, _WIDTH - 16)
     bottom = height - 36
     for tick in scale.ticks(6):
         svg.line(scale(tick), 16, scale(tick), bottom, "zero" if tick == 0 else "grid")
@@ -48,7 +49,7 @@ def draw_forest(rows: Sequence[ForestRow]) -> Markup:
 
 
 def _row(svg: Svg, scale: Scale, row: ForestRow, y: float) -> None:
-    svg.text(224, y + 4, cut(row.label, 36), "name", anchor="end")
+    svg.text(scale.start - 12, y + 4, cut(row.label, _LABEL), "name", anchor="end")
     if row.estimate is None:
         svg.text(scale(0) + 6, y + 4, row.note or "undefined", "tick")
         return

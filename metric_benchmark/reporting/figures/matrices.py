@@ -53,7 +53,7 @@ def _heat(
     left = 14 + 6.4 * min(max((len(r) for r in rows), default=0), 26)
     top = 14 + 5.2 * min(max((len(c) for c in columns), default=0), 26)
     width, height = left + cell * len(columns) + 70, top + cell * len(rows) + 6
-    grid = {"x": num(left), "y": num(top), "cell": str(cell)}
+    grid = {"x": num(left), "y": num(top), "cell": str(cell), "rows": str(len(rows)), "columns": str(len(columns))}
     svg = Svg(width, height, label, is_fixed=True, data={**data, **grid})
     for column, name in enumerate(columns):
         svg.text(left + (column + 0.7) * cell, top - 6, cut(name), "cell-name", turn=-55)
