@@ -15,7 +15,7 @@ from typing import Any
 
 from metric_benchmark.coverage.answer_json import answer_from_json
 from metric_benchmark.coverage.launch import Finished, launch, minimal_environment
-from metric_benchmark.coverage.protocol import Answer, MetricRequest
+from metric_benchmark.coverage.protocol import Answer, LaunchContext, MetricRequest
 from metric_benchmark.coverage.workspace import check_names, fill_workspace
 from metric_benchmark.errors import ConfigError, MetricError, Problem
 from metric_benchmark.hashing import digest_path
@@ -98,7 +98,7 @@ class UserMetric:
             ConfigError: the class cannot be loaded, is no metric, or refuses the settings.
         """
         with tempfile.TemporaryDirectory(prefix="mb-metric-") as name:
-            reply, _ = self._run(Path(name), {"action": "describe", "settings": dict(settings)}, _DESCRIBE_TIMEOUT_S)
+            reply = self._run(Path(name), {"action": "describe", "settings": dict(settings)}, _DESCRIBE_TIMEOUT_S)
         if "description" not in reply:
             raise ConfigError(self._problems(reply))
         found = Description(**reply["description"])
@@ -115,21 +115,20 @@ class UserMetric:
             folder = Path(name)
             value = fill_workspace(folder, request, request.settings)
             order = {"action": "measure", "settings": request.settings, "request": value}
-            reply, _ = self._run(folder, order, _MEASURE_TIMEOUT_S, request)
+            reply = self._run(folder, order, _MEASURE_TIMEOUT_S, request.launch)
         if "answer" not in reply:
             raise MetricError(self._problems(reply))
         return answer_from_json(self.name, reply["answer"])
 
     def _run(
-        self, folder: Path, order: Mapping[str, Any], timeout_s: float, request: MetricRequest | None = None
-    ) -> tuple[dict[str, Any], Finished]:
+        self, folder: Path, order: Mapping[str, Any], timeout_s: float, context: LaunchContext | None = None
+    ) -> dict[str, Any]:
         code = None
         if self.code.is_local:
             code = folder / _CODE
             code.mkdir()
             copy = shutil.copytree if self.code.origin.is_dir() else shutil.copy
             copy(self.code.origin, code / self.code.origin.name)
-        context = request.launch if request else None
         full = {**order, "name": self.name, "target": self.code.target, "code": str(code) if code else None}
         finished = launch(
             # -P keeps the folder off the import path: a trace must not shadow a module.
@@ -149,8 +148,8 @@ class UserMetric:
         except ValueError:
             reply = None
         if not isinstance(reply, dict):
-            return {"failed": ended_badly(finished, timeout_s, _MAX_REPLY_BYTES)}, finished
-        return reply, finished  # pyright: ignore[reportUnknownVariableType]
+            return {"failed": ended_badly(finished, timeout_s, _MAX_REPLY_BYTES)}
+        return reply  # pyright: ignore[reportUnknownVariableType]
 
     def _problems(self, reply: Mapping[str, Any]) -> list[Problem]:
         if "refused" in reply:
