@@ -75,9 +75,18 @@ def report(
         Path,
         typer.Argument(metavar="DIR", help="The evidence root.", show_default=False, exists=True, file_okay=False),
     ],
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the HTML goes (default: report.html in DIR, where its links to trajectories work).",
+            show_default=False,
+            dir_okay=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Prints the result of an experiment and writes report.html into its evidence root.
+    """Prints the result of an experiment and writes it as one HTML file.
 
     A run that is not finished is reported as far as it is.
     """
@@ -85,9 +94,12 @@ def report(
     from metric_benchmark.evidence.layout import EvidenceRoot
     from metric_benchmark.pipeline.saved import follow_pointer
     from metric_benchmark.reporting.data import load_report
+    from metric_benchmark.reporting.html import write_report
 
-    data = load_report(follow_pointer(EvidenceRoot(folder.absolute())))
+    root = follow_pointer(EvidenceRoot(folder.absolute()))
+    written = write_report(root, html)
+    data = load_report(root)
     if as_json:
-        say_json(report_json(data))
+        say_json(report_json(data, written))
     else:
-        say_report(data)
+        say_report(data, written)

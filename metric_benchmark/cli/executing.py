@@ -87,8 +87,10 @@ def run_experiment(
     the evidence itself.
     """
     from metric_benchmark.cli.checks import prepare
-    from metric_benchmark.cli.showing import experiment_json, say_experiment
+    from metric_benchmark.cli.showing import report_json, say_report
     from metric_benchmark.experiment import analyse_saved, open_run
+    from metric_benchmark.reporting.data import load_report
+    from metric_benchmark.reporting.html import write_report
 
     if output is None and results is None:
         raise typer.BadParameter("name the evidence root, or saved evidence by --results", param_hint="--output")
@@ -102,12 +104,14 @@ def run_experiment(
     else:
         run = open_run(experiment, output, results=results, run_id=run_id, level="analysis")
     analyse_saved(run, replay=replay, on_case=lambda case_id: note(f"analysing case {case_id}"))
+    html = write_report(run.root)
+    data = load_report(run.root)
     if as_json:
-        say_json({**({} if done is None else _evals_json(run, done)), **experiment_json(run)})
+        say_json({**({} if done is None else _evals_json(run, done)), **report_json(data, html)})
         return
     if done is not None:
         say(_evals_text(done))
-    say_experiment(run)
+    say_report(data, html)
 
 
 def _run(ready: Ready, *, accept_changes: bool) -> EvalsDone:
