@@ -43,7 +43,7 @@ def write_report(root: EvidenceRoot | Path, path: Path | None = None) -> Path:
     """
     data = load_report(root)
     target = path or data.root.report
-    base = os.path.relpath(data.root.path.absolute(), target.parent.absolute())
+    base = os.path.relpath(data.root.execution_root.absolute(), target.parent.absolute())
     write_bytes(target, render_report(data, base="" if base == "." else base).encode())
     return target
 
