@@ -47,6 +47,7 @@ class SandboxSpec:
         disk_mb: room for everything written inside, in MiB.
         network: the host's, none, or both to choose from at each command.
         max_processes: bound on processes (and threads) alive at a time.
+        pid_max: whether the kernel is to keep that bound, where it can; a test may do without.
         folders: made at start, writable by everybody.
         hostname: what the sandbox is called inside.
     """
@@ -55,6 +56,7 @@ class SandboxSpec:
     disk_mb: int = 1024
     network: Network = "none"
     max_processes: int = 1024
+    pid_max: bool = True
     folders: tuple[str, ...] = ()
     hostname: str = "sandbox"
 
@@ -179,7 +181,9 @@ class SandboxProcess:
         conversation.close()
         if "error" in reply or await self._ended(within=0.2):
             raise SandboxError(reply.get("error", "the sandbox ended while the command ran"))
-        return Ended(128 + signal.SIGKILL, output.content())  # it killed its own supervisor, and died with it
+        # The command killed its own supervisor; what it is and what it started is known no more, so everything goes.
+        self._kill_everything()
+        return Ended(128 + signal.SIGKILL, output.content())
 
     async def copy(self, operation: str, path: str, fd: int, **details: object) -> list[str]:
         """Copy between ``path`` inside and the host's file or folder ``fd``; see :mod:`.guest.copying`.
@@ -236,9 +240,13 @@ class SandboxProcess:
             return await answer
         except BaseException:
             if not await conversation.withdraw(self.kill_seconds):
-                with contextlib.suppress(OSError):
-                    self._channel.send(b"kill")  # the supervisor does not answer: PID 1 kills everything
+                self._kill_everything()
             raise
+
+    def _kill_everything(self) -> None:
+        """Have PID 1 end all other processes; files stay."""
+        with contextlib.suppress(OSError):
+            self._channel.send(b"kill")
 
     async def _ended(self, within: float) -> bool:
         return self._pidfd < 0 or await readable(self._pidfd, within)
@@ -270,6 +278,8 @@ def encode_spec(spec: SandboxSpec) -> dict[str, object]:
         "disk_mb": spec.disk_mb,
         "network": spec.network,
         "max_processes": spec.max_processes,
+        "pid_max": spec.pid_max,
+        "root": os.geteuid() == 0,
         "folders": list(spec.folders),
         "hostname": spec.hostname,
         "token": secrets.token_hex(4),

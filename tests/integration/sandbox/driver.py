@@ -17,8 +17,10 @@ from metric_benchmark.execution.sandbox.transfer import download, upload
 _processes: dict[int, SandboxProcess] = {}
 
 
-async def _start(network="none", disk_mb=64, max_processes=512, folders=(), base="host", kill_seconds=6.0):
-    spec = SandboxSpec(base, disk_mb, network, max_processes, tuple(folders))
+async def _start(
+    network="none", disk_mb=64, max_processes=512, folders=(), base="host", kill_seconds=6.0, pid_max=True
+):
+    spec = SandboxSpec(base, disk_mb, network, max_processes, pid_max, tuple(folders))
     process = await SandboxProcess.start(spec)
     process.kill_seconds = kill_seconds
     _processes[process.pid] = process

@@ -57,6 +57,18 @@ def test_the_number_of_processes_is_bounded(sandbox):
     assert message == "Resource temporarily unavailable\n"
 
 
+def test_without_the_kernels_help_a_fork_bomb_is_ended_by_watching(driver, start):
+    sandbox = start(driver, pid_max=False, max_processes=301)
+    assert int(sandbox.run("cat /proc/sys/kernel/pid_max").output) > 1000
+    bomb = "b() { b | b & }; b 2>/dev/null; while :; do :; done"
+    if driver.kind == "root":
+        assert sandbox.run(bomb, timeout=20).status == 137, "killed with all the rest"
+    else:  # bound by RLIMIT_NPROC
+        with pytest.raises(Exception, match=r"TimeoutError"):
+            sandbox.run(bomb, timeout=1)
+    assert int(sandbox.run("ls /proc | grep -c '^[0-9]'").output) < 10
+
+
 def test_core_dumps_are_off(sandbox):
     assert sandbox.run("ulimit -c; ulimit -u").output == "0\n512\n"
 

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
 from dataclasses import dataclass
 from typing import Any
 
-from . import kernel
+_SIGNALS = (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -26,58 +27,97 @@ class Account:
     home: str
 
 
-def start_command(request: dict[str, Any], output: int, max_processes: int) -> int:
-    """Fork and execute ``request["argv"]``; what cannot be started says so on ``output`` with Docker's exit status."""
-    child = os.fork()
-    if child:
-        return child
-    code = 126
-    try:
-        os.setsid()
-        null = os.open("/dev/null", os.O_RDONLY)
-        os.dup2(null, 0)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        os.closerange(3, 1 << 20)
-        account = find_account(request["user"])
-        environment = {"PATH": PATH, "HOME": account.home, "HOSTNAME": os.uname().nodename, **request["env"]}
-        os.umask(0o022)
-        for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
-        _set_limits(max_processes)
-        _change_user(account)
-        kernel.die_with_parent()
-        os.chdir(request["cwd"])
-        os.execve(request["argv"][0], request["argv"], environment)
-    except BaseException as error:  # noqa: BLE001 - a forked child must not return
-        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        name = error.filename if isinstance(error, OSError) and error.filename else ""
-        os.write(2, f"sandbox: {name}{': ' if name else ''}{text}\n".encode(errors="replace"))
-        code = 127 if isinstance(error, FileNotFoundError) and name == request["argv"][0] else 126
-    os._exit(code)
+ROOT = Account(0, 0, (0,), "/root")
 
 
-def _set_limits(max_processes: int) -> None:
+class CannotStart(Exception):
+    """A command that could not be started; ``status`` is what Docker's exec answers then."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def limit_resources(max_processes: int) -> None:
+    """Bound this process and all it starts: processes, and no core dumps, which the host's handler would get."""
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     limit = max_processes if hard == resource.RLIM_INFINITY else min(hard, max_processes)
     resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the host's core handler would get it
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _change_user(account: Account) -> None:
-    if account.uid == 0 and account.gid == 0 and not account.groups:
-        # As an ordinary user no other group is mapped and the kernel refuses setgroups.
-        if _may_set_groups():
-            os.setgroups([0])
-        return
-    os.setgroups(account.groups)
-    os.setresgid(account.gid, account.gid, account.gid)
-    os.setresuid(account.uid, account.uid, account.uid)
+def start_command(request: dict[str, Any], output: int) -> int:
+    """Start ``request["argv"]`` in a session of its own; its process id.
+
+    Raises:
+        CannotStart: there is no such user, folder or program, or the kernel refuses.
+    """
+    try:
+        account = find_account(request["user"])
+        environment = {"PATH": PATH, "HOME": account.home, "HOSTNAME": os.uname().nodename, **request["env"]}
+        os.chdir(request["cwd"])
+        try:
+            start = _spawn if account == ROOT else _fork_as
+            return start(account, request["argv"], environment, output)
+        finally:
+            os.chdir("/")
+    except (OSError, LookupError, ValueError) as error:
+        raise _refusal(error, request["argv"][0]) from error
 
 
-def _may_set_groups() -> bool:
-    with open("/proc/self/setgroups", "rb") as handle:
-        return handle.read().strip() == b"allow"
+def _refusal(error: Exception, program: str) -> CannotStart:
+    if not isinstance(error, OSError):
+        return CannotStart(str(error), 126)
+    where = f"{error.filename}: " if error.filename else ""
+    missing = isinstance(error, FileNotFoundError) and error.filename == program
+    return CannotStart(f"{where}{error.strerror}", 127 if missing else 126)
+
+
+def _spawn(_: Account, argv: list[str], environment: dict[str, str], output: int) -> int:
+    """Start as root, without copying this process first (most of a command's cost otherwise)."""
+    return os.posix_spawn(
+        argv[0],
+        argv,
+        environment,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, output, 1),
+            (os.POSIX_SPAWN_DUP2, output, 2),
+        ],
+        setsid=True,
+        setsigmask=(),
+        setsigdef=_SIGNALS,
+    )
+
+
+def _fork_as(account: Account, argv: list[str], environment: dict[str, str], output: int) -> int:
+    """Start as another user; what fails after the fork comes back through a pipe that a successful start closes."""
+    failure_r, failure_w = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setsid()
+            os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            for number in _SIGNALS:
+                signal.signal(number, signal.SIG_DFL)
+            os.setgroups(account.groups)
+            os.setresgid(account.gid, account.gid, account.gid)
+            os.setresuid(account.uid, account.uid, account.uid)
+            os.execve(argv[0], argv, environment)
+        except OSError as error:
+            os.write(failure_w, json.dumps([error.errno, error.filename]).encode())
+        finally:
+            os._exit(126)
+    os.close(failure_w)
+    failed = os.read(failure_r, 4096)
+    os.close(failure_r)
+    if failed:
+        os.waitpid(child, 0)
+        number, where = json.loads(failed)
+        raise OSError(number, os.strerror(number), where)
+    return child
 
 
 def find_account(user: str | None) -> Account:
@@ -89,7 +129,7 @@ def find_account(user: str | None) -> Account:
         LookupError: no such user or group.
     """
     if user in (None, "", "root", "0", "0:0", "root:root"):
-        return Account(0, 0, (), "/root")
+        return ROOT
     name, _, group = str(user).partition(":")
     account = _find_passwd(name)
     uid, gid, home, login = account

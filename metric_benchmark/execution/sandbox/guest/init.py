@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # No pathlib in here: it would double the time the interpreter takes to start.
-# ruff: noqa: PTH116, PTH123, PTH208
+# ruff: noqa: PTH123, PTH208
 """PID 1 of a sandbox: sets the place up, then forks one supervisor per request until its owner is gone."""
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import gc
 import json
 import os
 import select
-import signal
 import socket
 from typing import Any, NoReturn
 
@@ -21,7 +20,8 @@ from .supervisor import supervise
 # Docker's default set by number: chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service net_raw
 # sys_chroot mknod audit_write setfcap. Without sys_admin sandbox root cannot undo the mounts that protect /proc.
 KEPT_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
-_WATCH_MS = 200
+# How often processes are counted, where the kernel does not bound them.
+_WATCH_MS = 100
 
 
 def run_init(spec: dict[str, Any], channel: socket.socket) -> NoReturn:
@@ -53,7 +53,7 @@ def _set_up(spec: dict[str, Any]) -> tuple[int | None, bool]:
         RootSpec(
             base=spec["base"],
             disk_mb=spec["disk_mb"],
-            max_processes=spec["max_processes"],
+            max_processes=spec["max_processes"] if spec["pid_max"] else None,
             network=spec["network"] != "none",
             hostname=spec["hostname"],
             folders=tuple(spec["folders"]),
@@ -61,9 +61,11 @@ def _set_up(spec: dict[str, Any]) -> tuple[int | None, bool]:
     )
     kernel.limit_capabilities(KEPT_CAPABILITIES)
     kernel.forbid_inspection()
+    os.umask(0o022)
     _leave_host_files()
     gc.freeze()
-    return private, not bounded
+    # RLIMIT_NPROC binds everybody but the host's root.
+    return private, not bounded and spec["root"]
 
 
 def _leave_host_files() -> None:
@@ -95,23 +97,22 @@ def _make_private_network() -> int:
 def _serve(spec: dict[str, Any], channel: socket.socket, private: int | None, watched: bool) -> None:
     poll = select.poll()
     poll.register(channel, select.POLLIN)
-    # Root is exempt from RLIMIT_NPROC; without the namespace's own pid_max a fork bomb is ended by looking.
-    timeout = _WATCH_MS if watched and os.stat("/proc/1").st_uid == 0 else None
     while True:
-        if not poll.poll(timeout):
+        if not poll.poll(_WATCH_MS if watched else None):
             if sum(name.isdigit() for name in os.listdir("/proc")) > spec["max_processes"]:
-                os.kill(-1, signal.SIGKILL)
+                kernel.kill_all_others()
             continue
         data, fds = kernel.receive_with_descriptors(channel, 16, 1)
         if not data:
             return
         if not fds:  # the host gave up on a supervisor that does not answer
-            os.kill(-1, signal.SIGKILL)
+            kernel.kill_all_others()
             continue
         try:
             child = os.fork()
         except OSError as error:
-            os.write(fds[0], json.dumps({"error": f"no process can be started: {error.strerror}"}).encode())
+            with contextlib.suppress(OSError):
+                os.write(fds[0], b'{"error": "no process can be started: %s"}\n' % str(error.strerror).encode())
             child = -1
         if child == 0:
             channel.close()

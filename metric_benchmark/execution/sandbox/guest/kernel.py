@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
 import os
+import signal
 import socket
 import struct
 from collections.abc import Iterable
@@ -30,7 +32,6 @@ MS_REC = 16384
 MS_PRIVATE = 1 << 18
 MNT_DETACH = 2
 
-_PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_CAPBSET_DROP = 24
@@ -105,11 +106,6 @@ def adopt_orphans() -> None:
     _check(_prctl(_PR_SET_CHILD_SUBREAPER, 1), "prctl PR_SET_CHILD_SUBREAPER")
 
 
-def die_with_parent() -> None:
-    """End when the parent ends: a command that kills its supervisor ends itself."""
-    _check(_prctl(_PR_SET_PDEATHSIG, 9), "prctl PR_SET_PDEATHSIG")
-
-
 def limit_capabilities(kept: Iterable[int]) -> None:
     """Drop every capability but ``kept`` from what programs started from now on can get."""
     keep = set(kept)
@@ -138,6 +134,12 @@ def receive_with_descriptors(channel: socket.socket, size: int, count: int) -> t
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             fds += struct.unpack(f"{len(content) // struct.calcsize('i')}i", content)
     return data, fds
+
+
+def kill_all_others() -> None:
+    """Kill every process of this process id namespace but PID 1 and the caller."""
+    with contextlib.suppress(ProcessLookupError):  # there is none
+        os.kill(-1, signal.SIGKILL)
 
 
 def raise_loopback() -> None:

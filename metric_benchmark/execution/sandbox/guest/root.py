@@ -31,7 +31,7 @@ class RootSpec:
     Attributes:
         base: ``host`` for this machine's system folders, or the absolute path of an unpacked root file system.
         disk_mb: room for everything the sandbox writes, in MiB; it is memory.
-        max_processes: bound on processes alive, where the kernel can keep it for this process id namespace alone.
+        max_processes: bound on processes alive, kept where the kernel can do so for this process id namespace alone.
         network: whether name resolution is set up as on the host.
         hostname: the name the sandbox sees.
         folders: made writable for everybody.
@@ -39,7 +39,7 @@ class RootSpec:
 
     base: str
     disk_mb: int
-    max_processes: int
+    max_processes: int | None
     network: bool
     hostname: str
     folders: tuple[str, ...] = ()
@@ -171,7 +171,9 @@ def _set_limits(spec: RootSpec) -> bool:
         _write_sysctl(f"user/max_{name}_namespaces", 0)
     _write_sysctl("kernel/shmall", spec.disk_mb * 256)
     version = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in os.uname().release.split(".")[:2])
-    return version >= (6, 14) and _write_sysctl("kernel/pid_max", spec.max_processes)
+    if spec.max_processes is None or version < (6, 14):
+        return False
+    return _write_sysctl("kernel/pid_max", spec.max_processes)
 
 
 def _write_sysctl(name: str, value: int) -> bool:

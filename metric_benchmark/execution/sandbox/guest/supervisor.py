@@ -20,7 +20,7 @@ import time
 from typing import Any, NoReturn
 
 from . import kernel
-from .command import start_command
+from .command import CannotStart, limit_resources, start_command
 from .copying import CopyError, run_copy
 
 _KILL_SECONDS = 4.0
@@ -36,6 +36,7 @@ def supervise(control: socket.socket, private_network: int | None, max_processes
         signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
         kernel.set_name("mb-exec")
         kernel.adopt_orphans()
+        limit_resources(max_processes)
         while True:
             request, fds = _receive(control)
             if request["op"] != "exec":
@@ -44,7 +45,7 @@ def supervise(control: socket.socket, private_network: int | None, max_processes
                 continue
             if request["network"] == "none" and private_network is not None:
                 os.setns(private_network, kernel.CLONE_NEWNET)
-            if not _run(request, fds, max_processes, control, wake):
+            if not _run(request, fds, control, wake):
                 break
     except EOFError:
         pass  # the host has hung up
@@ -53,12 +54,19 @@ def supervise(control: socket.socket, private_network: int | None, max_processes
     os._exit(0)
 
 
-def _run(request: dict[str, Any], fds: list[int], max_processes: int, control: socket.socket, wake: int) -> bool:
+def _run(request: dict[str, Any], fds: list[int], control: socket.socket, wake: int) -> bool:
     """Run one command; whether this process may serve another."""
     writer, reader = fds
-    child = start_command(request, writer, max_processes)
-    os.close(writer)
-    status = _wait(child, control, wake)
+    status: int | None
+    try:
+        child = start_command(request, writer)
+    except CannotStart as error:
+        os.write(writer, f"sandbox: {error}\n".encode(errors="replace"))
+        os.close(writer)
+        status = error.status
+    else:
+        os.close(writer)
+        status = _wait(child, control, wake)
     if status is None:
         _kill_descendants()
         _reply(control, {"killed": True})
@@ -179,7 +187,7 @@ def _kill_descendants() -> None:
         if not _reap():
             return
         if time.monotonic() > until:
-            os.kill(-1, signal.SIGKILL)  # all but PID 1: rather the whole sandbox than a process that got away
+            kernel.kill_all_others()  # rather the whole sandbox than a process that got away
             return
         time.sleep(0.001)
 
