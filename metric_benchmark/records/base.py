@@ -83,8 +83,8 @@ class Record(Shape):
 VOLATILE_FIELDS = frozenset(
     {
         "started_at", "finished_at", "duration_s", "created_at", "sealed_at", "trial", "run", "folder", "jobs",
-        "result_sha256", "trajectory_sha256", "raw_results_sha256", "index_sha256", "request_sha256", "evidence",
-        "implementation",
+        "result_sha256", "trajectory_sha256", "files_sha256", "raw_results_sha256", "index_sha256", "request_sha256",
+        "evidence", "implementation",
     }
 )  # fmt: skip
 
