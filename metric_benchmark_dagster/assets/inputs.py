@@ -2,7 +2,8 @@
 """The observed inputs: what decides a variant's trials, and what decides a case's analysis."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import dagster as dg
@@ -26,9 +27,7 @@ class InputAssets(NamedTuple):
 
 def input_assets(keys: PartitionKeys, key_prefix: Sequence[str]) -> InputAssets:
     """Makes the observed inputs."""
-    with warnings.catch_warnings():
-        # `observable_source_asset` is marked beta; 5-dagster decides for it.
-        warnings.simplefilter("ignore", dg.BetaWarning)
+    with _beta_accepted():
         return InputAssets(_variant_inputs(keys, key_prefix), _case_inputs(keys, key_prefix))
 
 
@@ -45,7 +44,7 @@ def _variant_inputs(keys: PartitionKeys, key_prefix: Sequence[str]) -> dg.Source
         with experiment.step(level="all", lock=None) as step:
             variants = resolve_variants(step.run.experiment)
         known = {variant.key: variant.config_hash for variant in variants}
-        return dg.DataVersionsByPartition({key: known[key] for key in keys.roles if key in known})
+        return _versions(keys.roles, known)
 
     return variant_inputs
 
@@ -63,9 +62,23 @@ def _case_inputs(keys: PartitionKeys, key_prefix: Sequence[str]) -> dg.SourceAss
         with experiment.step(lock=None) as step:
             loaded = step.run.experiment
         known = {case.case_id: case_digest(loaded, case) for case in loaded.cases}
-        return dg.DataVersionsByPartition({key: known[key] for key in keys.cases if key in known})
+        return _versions(keys.cases, known)
 
     return case_inputs
+
+
+def _versions(keys: Iterable[str], known: Mapping[str, str]) -> dg.DataVersionsByPartition:
+    """Versions of the partitions Dagster knows; the others appear when the code location is loaded again."""
+    with _beta_accepted():
+        return dg.DataVersionsByPartition({key: known[key] for key in keys if key in known})
+
+
+@contextmanager
+def _beta_accepted() -> Generator[None]:
+    """Observable source assets and their versions are marked beta; there is nothing else that does this."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        yield
 
 
 def case_digest(experiment: Experiment, case: Case) -> str:

@@ -8,10 +8,15 @@ from pathlib import Path
 from metric_benchmark.pins import sign_experiment
 
 TASKS = ("greet", "count")
-#: Keys of the experiment `build_experiment` writes by default, in the order they run.
-VARIANTS = ("tiny|baseline", "tiny|screening", "tiny|control-1", "tiny|lazy", "tiny|same")
-SCORED = ("tiny|lazy", "tiny|same", "tiny|control-1")
+#: Mutants (id -> Harbor agent) of the one case there is by default.
 AGENTS = {"lazy": "nop", "same": "oracle"}
+#: Two cases whose mutants differ, and the keys of what they ask for.
+TWO_CASES = {"tiny": AGENTS, "other": {"idle": "nop"}}
+VARIANTS = (
+    "tiny|baseline", "tiny|screening", "tiny|control-1", "tiny|lazy", "tiny|same",
+    "other|baseline", "other|screening", "other|control-1", "other|idle",
+)  # fmt: skip
+SCORED = ("tiny|control-1", "tiny|lazy", "tiny|same", "other|control-1", "other|idle")
 
 _TASK = """
 schema_version = "1.4"
