@@ -43,10 +43,11 @@ def module(base: Path) -> str:
 def test_every_built_in_resolves_with_default_settings_or_says_what_it_needs(name):
     required = {"audit": "audit.md"} if name.startswith("audit") else {}
     required |= {"argv": ["true"]} if name == "command" else {}
+    required |= {"model": "m", "items": [{"name": "x", "text": "y"}]} if name == "model_judge" else {}
     found = resolve_metric(MetricSpec(name, None, required))
     assert len(found.code_sha256) == 64
     if required:
-        with pytest.raises(ConfigError, match=r"settings\.(audit|argv): Field required"):
+        with pytest.raises(ConfigError, match=r"settings\.(audit|argv|model): Field required"):
             resolve_metric(MetricSpec(name))
 
 
