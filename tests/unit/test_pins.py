@@ -61,7 +61,9 @@ def test_a_change_is_signed_again_in_place(project):
 def test_a_bundle_is_pinned_where_it_is_named(unsigned):
     unsigned.write("agent/agent.py", "class A: ...\n")
     agent = "agent:\n    bundle:\n      path: agent # mine\n    entry: 'agent:A'"
-    unsigned.edit("case.yaml", ("agent: {name: oracle}", agent), ("action_budget, params: {max_actions: 1}", "early_stop"))
+    unsigned.edit(
+        "case.yaml", ("agent: {name: oracle}", agent), ("action_budget, params: {max_actions: 1}", "early_stop")
+    )
     unsigned.sign()
     digest = digest_folder(unsigned.folder / "agent")
     assert f"      path: agent # mine\n      sha256: {digest}\n    entry:" in unsigned.read("case.yaml")
@@ -133,7 +135,10 @@ def test_the_first_key_of_a_list_entry():
 @given(
     st.lists(
         st.fixed_dictionaries(
-            {"id": st.from_regex(r"[a-z]{1,5}", fullmatch=True), "path": st.from_regex(r"[a-z/ #']{1,9}", fullmatch=True)},
+            {
+                "id": st.from_regex(r"[a-z]{1,5}", fullmatch=True),
+                "path": st.from_regex(r"[a-z/ #']{1,9}", fullmatch=True),
+            },
             optional={"sha256": st.just(TWO), "note": st.text("ab:#\n'\" ", max_size=9)},
         ),
         min_size=1,

@@ -174,7 +174,9 @@ def test_an_agent_harbor_does_not_know_is_refused(project, agent, hint):
 
 
 def test_a_secret_is_never_repeated_in_a_message(project):
-    project.edit("case.yaml", (ORACLE, "agent: {name: oracle, env: {PASSWORD: 31337, TOKEN: ghp_abcdefghijklmnopqrst}}"))
+    project.edit(
+        "case.yaml", (ORACLE, "agent: {name: oracle, env: {PASSWORD: 31337, TOKEN: ghp_abcdefghijklmnopqrst}}")
+    )
     messages = refusal(project)
     assert len(messages) == 2
     assert "31337" not in "".join(messages)
@@ -252,10 +254,14 @@ def test_all_problems_of_all_files_are_reported_at_once(project):
 
 
 def test_an_operator_that_cannot_act_says_why(project):
-    project.edit("case.yaml", ("name: action_budget, params: {max_actions: 1}", "name: memory_amnesia, params: {keep: 1}"))
+    project.edit(
+        "case.yaml", ("name: action_budget, params: {max_actions: 1}", "name: memory_amnesia, params: {keep: 1}")
+    )
     project.sign()
     (message,) = refusal(project)
-    assert message.startswith("exp/case.yaml:15: mutants[0].operator: operator memory_amnesia cannot act on agent oracle")
+    assert message.startswith(
+        "exp/case.yaml:15: mutants[0].operator: operator memory_amnesia cannot act on agent oracle"
+    )
 
 
 def test_files_that_are_not_there_are_named(project):
