@@ -16,6 +16,7 @@ from metric_benchmark.records.coverage import MetricCoverage
 from metric_benchmark.records.scores import MutantScores
 from metric_benchmark.reporting import figures
 from metric_benchmark.reporting.data import CaseReport, ReportData
+from metric_benchmark.reporting.details import list_agreement, list_estimates
 from metric_benchmark.reporting.figures.matrices import MAX_LINES
 from metric_benchmark.reporting.figures.scatter import Point, size_class
 from metric_benchmark.reporting.numbers import (
@@ -28,7 +29,7 @@ from metric_benchmark.reporting.numbers import (
     residual_ranks,
 )
 from metric_benchmark.reporting.provenance import TrialCounts, count_trials, describe_case
-from metric_benchmark.reporting.sentences import Sentences, describe_verdict, number
+from metric_benchmark.reporting.sentences import Sentences, describe_verdict
 from metric_benchmark.reporting.suggestions import Suggestion, TaskValues, suggest, value_tasks
 from metric_benchmark.reporting.table import case_rows, words
 
@@ -177,8 +178,8 @@ def _view_metric(case: CaseReport, row: Mapping[str, Any], sizes: Sequence[int],
         sentences=describe_verdict(row, record),
         points=_draw_points(case, record, measured, name, sizes) if record and measured else PointFigures(),
         cover=_draw_cover(case, measured, name, order) if measured else CoverFigure(),
-        estimates=_estimates(found) if found else (),
-        agreement=_agreement(found) if found else (),
+        estimates=list_estimates(found) if found else (),
+        agreement=list_agreement(found) if found else (),
     )
 
 
@@ -253,44 +254,3 @@ def _draw_noise(case: str, scores: MutantScores | None) -> Markup | None:
     if scores is None or not scores.noise.by_size:
         return None
     return figures.draw_false_kills(case, scores.noise.by_size, scores.noise.alpha)
-
-
-def _estimates(found: MetricCorrelation) -> tuple[tuple[str, str], ...]:
-    lines: list[tuple[str, str]] = []
-    for name in type(found.estimates).model_fields:
-        value = getattr(found.estimates, name)
-        shown = words(value.reason) if isinstance(value, Undefined) else number(value.value, 3)
-        lines.append((words(name), shown))
-    if found.calibrated:
-        lines.append(("mean under permutation", number(found.calibrated.null_mean, 3)))
-    if found.test:
-        kind = "all" if found.test.exact else "drawn"
-        lines.append(("permutation p", f"{found.test.p_value:.4f} ({found.test.n_permutations} {kind} permutations)"))
-    if found.which_items:
-        lines.append(("which items matter, p", f"{found.which_items.p_value:.4f}"))
-    return tuple(lines)
-
-
-def _agreement(found: MetricCorrelation) -> tuple[tuple[str, str, str], ...]:
-    """Returns (what, value, of how many) lines on what coverage is worth for choosing a suite."""
-    value = found.practical
-    if value is None:
-        return ()
-    return (
-        ("Of two suites, the one with more coverage has the higher mutant score", _percent(value.agreement),
-         f"{value.n_agreement_pairs} pairs"),
-        ("The same among suites of one size", _percent(value.within_size.agreement),
-         f"{value.within_size.n_pairs} pairs, {value.within_size.n_tied} tied"),
-        ("Mutant score gained by taking the top tenth by coverage, at the same size", _signed(value.top_decile_gain),
-         f"{value.n_top_decile} subsets"),
-        ("Share of mutant-score variance explained beyond size, on held-out mutants", _signed(value.heldout_r2_gain),
-         ""),
-    )  # fmt: skip
-
-
-def _percent(value: Any) -> str:
-    return words(value.reason) if isinstance(value, Undefined) else f"{value.value:.1%}"
-
-
-def _signed(value: Any) -> str:
-    return words(value.reason) if isinstance(value, Undefined) else number(value.value, 3)

@@ -18,7 +18,7 @@ def draw_false_kills(case: str, rates: Sequence[FalseKillRate], alpha: float) ->
     svg = Svg(_WIDTH, _HEIGHT, f"False-kill rate of the controls of case {case} by subset size, with intervals.")
     sizes = [rate.size for rate in rates]
     frame = Frame.inside(_WIDTH, _HEIGHT, pad([float(s) for s in sizes]), (0.0, 1.0))
-    frame.draw(svg, "tasks in the subset", "controls killed", x_ticks=[float(s) for s in _thin(sizes)])
+    frame.draw(svg, "tasks in the subset", "controls killed", x_ticks=[float(s) for s in sorted(set(sizes))])
     svg.line(frame.x.start, frame.y(alpha), frame.x.end, frame.y(alpha), "alpha")
     svg.text(frame.x.end - 2, frame.y(alpha) - 5, f"alpha {alpha:g}", "tick", anchor="end")
     for rate in rates:
@@ -45,9 +45,3 @@ def draw_power(case: str, curves: Mapping[str, Sequence[tuple[float, float]]], x
         if line:
             svg.text(line[-1][0], line[-1][1] - 6, name, "tick", anchor="end")
     return svg.render()
-
-
-def _thin(sizes: Sequence[int]) -> list[int]:
-    distinct = sorted(set(sizes))
-    step = max(1, -(-len(distinct) // 12))
-    return distinct[::step]

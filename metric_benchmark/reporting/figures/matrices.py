@@ -51,12 +51,13 @@ def _heat(
 ) -> Markup:
     cell = 18 if max(len(rows), len(columns)) <= 30 else 14 if max(len(rows), len(columns)) <= 60 else 11
     left = 14 + 6.4 * min(max((len(r) for r in rows), default=0), 26)
-    top = 14 + 5.2 * min(max((len(c) for c in columns), default=0), 26)
-    width, height = left + cell * len(columns) + 70, top + cell * len(rows) + 6
+    turn = -55 if cell > 14 else -90
+    top = 14 + (5.0 if turn == -55 else 5.8) * min(max((len(c) for c in columns), default=0), 26)
+    width, height = left + cell * len(columns) + (70 if turn == -55 else 8), top + cell * len(rows) + 6
     grid = {"x": num(left), "y": num(top), "cell": str(cell), "rows": str(len(rows)), "columns": str(len(columns))}
     svg = Svg(width, height, label, is_fixed=True, data={**data, **grid})
     for column, name in enumerate(columns):
-        svg.text(left + (column + 0.7) * cell, top - 6, cut(name), "cell-name", turn=-55)
+        svg.text(left + (column + 0.5) * cell + 3, top - 6, cut(name), "cell-name", turn=turn)
     paths: dict[str, list[str]] = {}
     for row, name in enumerate(rows):
         svg.text(left - 6, top + (row + 0.5) * cell + 4, cut(name), "cell-name", anchor="end")

@@ -55,6 +55,9 @@ class Svg:
         attributes = Markup("").join(Markup(' data-{}="{}"').format(k, v) for k, v in (data or {}).items())
         if is_fixed:
             attributes += Markup(' width="{}" height="{}" class="fixed"').format(num(width), num(height))
+        else:
+            # Shrinks with the page, and does not grow until its text looks out of proportion.
+            attributes += Markup(' style="max-width:{}px"').format(num(width * 1.12))
         if data:
             attributes += Markup(' tabindex="0"')
         self._head = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}"{}>').format(
@@ -102,11 +105,14 @@ class Frame:
         return cls(Scale(*x, left, width - 12), Scale(*y, height - 40, 12))
 
     def draw(self, svg: Svg, x_title: str, y_title: str, *, x_ticks: list[float] | None = None) -> None:
-        """Draws grid, tick labels and titles."""
+        """Draws grid, tick labels and titles; a label too near to the one before is left out."""
         bottom, left = self.y.start, self.x.start
+        last = -math.inf
         for tick in self.x.ticks() if x_ticks is None else x_ticks:
             svg.line(self.x(tick), bottom, self.x(tick), self.y.end, "grid")
-            svg.text(self.x(tick), bottom + 15, short(tick), "tick", anchor="middle")
+            if self.x(tick) - last > 7 * len(short(tick)) + 4:
+                svg.text(self.x(tick), bottom + 15, short(tick), "tick", anchor="middle")
+                last = self.x(tick)
         for tick in self.y.ticks():
             svg.line(left, self.y(tick), self.x.end, self.y(tick), "grid")
             svg.text(left - 6, self.y(tick) + 4, short(tick), "tick", anchor="end")

@@ -227,7 +227,7 @@
         list(s.detected.map((v) => link("mutant", c, c.variants[v].id))), "."),
       el("p", {}, "Misses, though the whole suite catches them: ", list(killable.map((v) => link("mutant", c, v.id))), "."),
       c.metrics.map((m) => {
-        const covered = new Set(s.tasks.flatMap((t) => m.tasks[t] || []));
+        const covered = new Set(s.tasks.filter((t) => c.eligible.includes(t)).flatMap((t) => m.tasks[t] || []));
         const gaps = m.items.filter((_, i) => !covered.has(i));
         const title = `${m.name}: coverage ${share(m.coverage[number])}`;
         if (m.kind !== "items") return el("p", {}, `${title} (opaque: no items).`);
