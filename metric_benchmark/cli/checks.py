@@ -98,6 +98,9 @@ def metric_problems(experiment: Experiment) -> list[Problem]:
         source.problem(("coverage", index), str(problem))
         for index, metric in enumerate(experiment.analysis.coverage)
         for problem in check_metrics(
-            [MetricSpec(name=metric.name, metric=metric.metric, settings=metric.settings)], source.path.parent
+            [MetricSpec(name=metric.name, metric=metric.metric, settings=metric.settings)],
+            source.path.parent,
+            roots=experiment.roots,
+            cases=[case.case_id for case in experiment.cases],
         )
     ]

@@ -43,7 +43,10 @@ def measure_case(run: ExperimentRun, case_id: str, *, replay: bool = False) -> C
         metrics=metrics,
         cache=run.root.answers(case_id),
         replay=replay,
-        base=(run.experiment.folder / run.experiment.config.analysis).parent,
+        base=run.experiment.analysis_source.path.parent,
+        roots=run.experiment.roots,
+        # What a metric must not know lies below these: kills, scores, other variants' traces.
+        hide=(run.root.path, run.root.execution_path or run.root.path, run.experiment.folder),
     )
     provenance = Provenance(
         "coverage",
