@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The append-only ledger: what was reserved from the budget and what it came to, hypotheses registered, seals."""
+"""The append-only ledger: what was reserved from the budget and what it came to, hypotheses registered, seals.
+
+A process reads every line once: what it read before is kept, and the next look goes on from there. So a run of many
+jobs costs no more per job at its end than at its start.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from metric_benchmark.config.models import BudgetConfig
@@ -15,6 +21,8 @@ from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import lock_ledger
 from metric_benchmark.evidence.writes import append_line
 from metric_benchmark.hashing import canonical_json
+
+type RunKey = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -28,18 +36,22 @@ class Reservation:
     n_trials: int
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
+    def key(self) -> RunKey:
         """Names the run."""
         return (self.case, self.variant, self.folder, self.run)
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What an experiment used so far: settled runs as they were, open reservations at their bound."""
+    """What an experiment used so far.
+
+    Settled runs count as they were, open reservations at their bound, and so does a trial whose cost nobody knows: its
+    agent says none, or it was cut short.
+    """
 
     n_trials: int
     cost_usd: float
-    open: dict[tuple[str, str, str, str], Reservation]
+    open: dict[RunKey, Reservation]
 
 
 def read_ledger(root: EvidenceRoot) -> list[dict[str, Any]]:
@@ -48,99 +60,183 @@ def read_ledger(root: EvidenceRoot) -> list[dict[str, Any]]:
     Raises:
         EvidenceError: another line is damaged.
     """
-    return list(_entries(root))
-
-
-def _entries(root: EvidenceRoot) -> Iterator[dict[str, Any]]:
-    if not root.ledger.exists():
-        return
-    lines = root.ledger.read_bytes().split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            if number == len(lines):
-                return
-            raise EvidenceError(
-                f"{root.ledger}:{number}: damaged; expected one JSON object; restore it from a backup"
-            ) from None
-        yield entry
+    data = root.ledger.read_bytes() if root.ledger.exists() else b""
+    return [entry for entry, _ in _entries(root.ledger, data, 1)]
 
 
 def append_entry(root: EvidenceRoot, kind: str, **fields: Any) -> None:
     """Appends one entry. The caller holds the ledger's lock."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    torn = root.ledger.exists() and root.ledger.stat().st_size and not root.ledger.read_bytes().endswith(b"\n")
-    if torn:
-        # The last append died half-way; close its line so that the new entry stands on its own.
-        _drop_torn_line(root)
     append_line(root.ledger, canonical_json({"kind": kind, "at": now, **fields}))
 
 
-def _drop_torn_line(root: EvidenceRoot) -> None:
-    data = root.ledger.read_bytes()
-    with root.ledger.open("r+b") as stream:
-        stream.truncate(data.rfind(b"\n") + 1)
-
-
 def spent(root: EvidenceRoot, budget: BudgetConfig) -> Spent:
-    """Sums the ledger up."""
-    n_trials, cost = 0, 0.0
-    open_: dict[tuple[str, str, str, str], Reservation] = {}
-    for entry in _entries(root):
-        if entry["kind"] == "reserve":
-            found = Reservation(entry["case"], entry["variant"], entry["folder"], entry["run"], entry["n_trials"])
-            open_[found.key] = found
-        elif entry["kind"] == "settle":
-            open_.pop((entry["case"], entry["variant"], entry["folder"], entry["run"]), None)
-            n_trials += entry["n_trials"]
-            cost += entry["cost_usd"] or 0.0
-    reserved = sum(item.n_trials for item in open_.values())
-    return Spent(n_trials + reserved, cost + reserved * (budget.cost_bound_per_trial_usd or 0.0), open_)
+    """Sums the ledger up.
+
+    Raises:
+        EvidenceError: a line is damaged.
+    """
+    sums = _read_on(root)
+    bound = budget.cost_bound_per_trial_usd or 0.0
+    reserved = sum(item.n_trials for item in sums.open.values())
+    cost_usd = sums.cost_usd + (reserved + sums.n_without_cost) * bound
+    return Spent(sums.n_trials + reserved, cost_usd, dict(sums.open))
 
 
 def trials_left(root: EvidenceRoot, budget: BudgetConfig) -> int | None:
     """Returns how many more trials the budget allows; None when it sets no limit."""
+    if budget.max_trials is None and budget.max_cost_usd is None:
+        return None
     used = spent(root, budget)
     limits: list[int] = []
     if budget.max_trials is not None:
         limits.append(budget.max_trials - used.n_trials)
     if budget.max_cost_usd is not None and budget.cost_bound_per_trial_usd is not None:
         limits.append(int((budget.max_cost_usd - used.cost_usd + 1e-9) / budget.cost_bound_per_trial_usd))
-    return max(0, min(limits)) if limits else None
+    return max(0, min(limits))
+
+
+def reserve_fitting(
+    root: EvidenceRoot, budget: BudgetConfig, fit: Callable[[int | None], Reservation | None]
+) -> Reservation | None:
+    """Reserves as much of a run as the budget still has.
+
+    Args:
+        root: the evidence.
+        budget: its limits.
+        fit: makes a reservation of at most that many trials (None: no limit); nobody reserves in between.
+
+    Returns:
+        What was reserved; None where `fit` made nothing.
+    """
+    with lock_ledger(root):
+        wanted = fit(trials_left(root, budget))
+        if wanted is not None:
+            append_entry(
+                root, "reserve", case=wanted.case, variant=wanted.variant, folder=wanted.folder, run=wanted.run,
+                n_trials=wanted.n_trials,
+            )  # fmt: skip
+        return wanted
 
 
 def reserve(root: EvidenceRoot, budget: BudgetConfig, wanted: Reservation) -> bool:
-    """Reserves a run's trials if the budget still has them.
+    """Reserves a run's trials if the budget still has all of them.
 
     Returns:
         Whether it was reserved.
     """
-    with lock_ledger(root):
-        left = trials_left(root, budget)
-        if left is not None and wanted.n_trials > left:
-            return False
-        append_entry(
-            root, "reserve", case=wanted.case, variant=wanted.variant, folder=wanted.folder, run=wanted.run,
-            n_trials=wanted.n_trials,
-        )  # fmt: skip
-        return True
+
+    def fit(left: int | None) -> Reservation | None:
+        return wanted if left is None or wanted.n_trials <= left else None
+
+    return reserve_fitting(root, budget, fit) is not None
 
 
-def settle(root: EvidenceRoot, run: Reservation, *, n_trials: int, cost_usd: float | None) -> None:
-    """Records what a reserved run came to; a run that is already settled is left alone."""
+def settle(
+    root: EvidenceRoot, run: Reservation, *, n_trials: int, cost_usd: float | None, n_without_cost: int | None = None
+) -> None:
+    """Records what a reserved run came to; a run that is already settled is left alone.
+
+    Args:
+        root: the evidence.
+        run: the run.
+        n_trials: trials it started.
+        cost_usd: what those cost that say so; None when none does.
+        n_without_cost: how many do not (default: all of them when `cost_usd` is None, else none).
+    """
+    if n_without_cost is None:
+        n_without_cost = n_trials if cost_usd is None else 0
     with lock_ledger(root):
-        for entry in _entries(root):
-            if entry["kind"] == "settle" and run.key == (
-                entry["case"],
-                entry["variant"],
-                entry["folder"],
-                entry["run"],
-            ):
-                return
+        if run.key in _read_on(root).settled:
+            return
         append_entry(
             root, "settle", case=run.case, variant=run.variant, folder=run.folder, run=run.run, n_trials=n_trials,
-            cost_usd=cost_usd,
+            cost_usd=cost_usd, n_without_cost=n_without_cost,
         )  # fmt: skip
+
+
+@dataclass
+class _Sums:
+    """What the lines read so far add up to, and which bytes of which file they were."""
+
+    inode: int = 0
+    n_bytes: int = 0
+    n_lines: int = 0
+    last_line: bytes = b""
+    n_trials: int = 0
+    cost_usd: float = 0.0
+    n_without_cost: int = 0
+    open: dict[RunKey, Reservation] = field(default_factory=lambda: {})
+    settled: set[RunKey] = field(default_factory=lambda: set())
+
+    def add(self, entry: dict[str, Any]) -> None:
+        if entry["kind"] == "reserve":
+            found = Reservation(entry["case"], entry["variant"], entry["folder"], entry["run"], entry["n_trials"])
+            self.open[found.key] = found
+        elif entry["kind"] == "settle":
+            key = (entry["case"], entry["variant"], entry["folder"], entry["run"])
+            self.open.pop(key, None)
+            self.settled.add(key)
+            self.n_trials += entry["n_trials"]
+            self.cost_usd += entry["cost_usd"] or 0.0
+            self.n_without_cost += entry["n_without_cost"]
+
+
+#: By the ledger's path: what this process read of it.
+_known: dict[Path, _Sums] = {}
+
+
+def _read_on(root: EvidenceRoot) -> _Sums:
+    """Reads what was appended since the last look; all of it where the file is another one."""
+    path = root.ledger
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        _known.pop(path, None)
+        return _Sums()
+    try:
+        status = os.fstat(handle)
+        sums = _known.get(path)
+        if sums is None or not _goes_on(handle, status, sums):
+            sums = _Sums(inode=status.st_ino)
+        data = os.pread(handle, max(0, status.st_size - sums.n_bytes), sums.n_bytes)
+    finally:
+        os.close(handle)
+    # Forgotten first: a damaged line must be met again by the next look.
+    _known.pop(path, None)
+    for entry, line in _entries(path, data, sums.n_lines + 1):
+        try:
+            sums.add(entry)
+        except (KeyError, TypeError):
+            raise _damaged(path, sums.n_lines + 1) from None
+        sums.n_lines += 1
+        sums.n_bytes += len(line) + 1
+        sums.last_line = line
+    _known[path] = sums
+    return sums
+
+
+def _goes_on(handle: int, status: os.stat_result, sums: _Sums) -> bool:
+    """Whether the file still starts with what was read, as far as its size and its last known line tell."""
+    if status.st_ino != sums.inode or status.st_size < sums.n_bytes:
+        return False
+    size = len(sums.last_line) + 1
+    return sums.n_bytes == 0 or os.pread(handle, size, sums.n_bytes - size) == sums.last_line + b"\n"
+
+
+def _entries(path: Path, data: bytes, number: int) -> list[tuple[dict[str, Any], bytes]]:
+    """Parses whole lines; what follows the last newline was cut short and is no entry."""
+    found: list[tuple[dict[str, Any], bytes]] = []
+    for offset, line in enumerate(data.split(b"\n")[:-1]):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            entry = None
+        if not isinstance(entry, dict) or "kind" not in entry:
+            raise _damaged(path, number + offset)
+        found.append((entry, line))  # pyright: ignore[reportUnknownArgumentType]
+    return found
+
+
+def _damaged(path: Path, number: int) -> EvidenceError:
+    return EvidenceError(f"{path}:{number}: damaged; expected one JSON object; restore it from a backup")
