@@ -143,9 +143,8 @@ def decide(
                 **common,
                 "verdict": "supported",
                 "reason": f"at least {minimum_effect:g}" if shown else "above 0, estimated at least the minimum",
-                "explanation": f"Suites with {'more' if sign > 0 else 'less'} coverage catch more faulty "
-                "agents "
-                f"than suites of the same size do; {reach} ({numbers}).",
+                "explanation": f"Of two suites of one size, the one with {'more' if sign > 0 else 'less'} coverage "
+                f"tends to catch more mutants; {reach} ({numbers}).",
                 "minimum_shown": shown,
             }
         )
@@ -157,7 +156,7 @@ def decide(
                 "verdict": "refuted",
                 "reason": "real but smaller than delta" if is_real else "smaller than delta",
                 "explanation": "Beyond the number of tasks, coverage tells "
-                f"{'little' if is_real else 'next to nothing'} about how many faulty agents a suite catches: "
+                f"{'little' if is_real else 'next to nothing'} about how many mutants a suite catches: "
                 f"an association of {minimum_effect:g} or more is ruled out ({numbers}).",
                 "remedy": "a larger study would only narrow the interval; look for another metric",
             }

@@ -157,4 +157,5 @@ class MutantScores(Record):
     trivial: list[str]
     duplicate_groups: list[list[str]]
     noise: ControlNoise
+    notes: list[str] = []
     warnings: list[str] = []

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 _GRID_POINTS = 4001
 _EXACT_SCALES = (1, 5040, 10_000)
 _COARSE_LEVELS = 1000
-_FEW_ARRANGEMENTS = 20_000
+_FEW_ARRANGEMENTS = 2_000
 
 
 @functools.lru_cache(maxsize=256)

@@ -69,6 +69,7 @@ def score_case(
         trivial=[name for name, status in statuses.items() if status.is_trivial],
         duplicate_groups=_groups(mutants, structure),
         noise=noise,
+        notes=_notes(rule),
         warnings=_warnings(mutants, controls, rule),
     )
 
@@ -216,6 +217,16 @@ def _groups(mutants: Sequence[MutantKills], structure: MutantStructure) -> list[
 def _noise(membership: Bools, controls: Sequence[MutantKills], tasks: Sequence[str], rule: KillRule) -> ControlNoise:
     known = [record for record in controls if record.tested_tasks]
     return assess_noise(membership, membership.sum(axis=1), _matrix(known, tasks, "killed"), alpha=rule.alpha)
+
+
+def _notes(rule: KillRule) -> list[str]:
+    if rule.name != "exact":
+        return []
+    return [
+        f"the rule `exact` keeps the share of false kills of a mutant at {rule.alpha:g} or below; where a mutant breaks "
+        "many tasks, an unaffected one is falsely killed more often, which controls cannot reveal. The claim that a "
+        "subset detects a mutant holds for `detected_holm`"
+    ]
 
 
 def _warnings(mutants: list[MutantKills], controls: list[MutantKills], rule: KillRule) -> list[str]:

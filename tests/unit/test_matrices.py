@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import json
 import math
 from pathlib import Path
@@ -231,3 +232,30 @@ def test_claims_must_be_about_the_metric_called_coverage(tmp_path):
     other = CorrelationConfig(hypotheses=(HypothesisConfig(metric="lines", minimum_effect=0.1),))
     with pytest.raises(ConfigError, match="'lines'"):
         analyze(tmp_path, *random_matrices(10, 5, 4, 3), settings=other)
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "matrix"
+
+
+def test_the_example_is_what_its_script_makes(tmp_path):
+    spec = importlib.util.spec_from_file_location("make_matrix", EXAMPLE / "make.py")
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    make.main(tmp_path)
+    for name in ("kills.csv", "coverage.csv", "subsets.csv"):
+        assert (tmp_path / name).read_text() == (EXAMPLE / name).read_text()
+
+
+def test_the_examples_documented_verdict():
+    found = analyze_matrix(*read_matrices(*(EXAMPLE / f"{n}.csv" for n in ("kills", "coverage", "subsets"))))
+    metric = found.correlation.metrics["coverage"]
+    assert (found.scores.n_mutants, found.scores.n_dominators, found.correlation.n_tasks) == (60, 17, 56)
+    assert (metric.verdict.verdict, metric.verdict.minimum_shown) == ("supported", True)
+    assert metric.finding == "which items"
+    documented = (Path(__file__).parents[2] / "docs" / "matrices.md").read_text()
+    for number in (
+        metric.estimates.spearman.value, metric.estimates.partial_spearman_given_size.value,
+        metric.calibrated.estimate, metric.calibrated.low, metric.calibrated.high,
+        metric.practical.top_decile_gain.value,
+    ):  # fmt: skip
+        assert f"{number:.2f}".replace("0.", ".", 1) in documented
