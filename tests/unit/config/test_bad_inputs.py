@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from metric_benchmark.config import load_experiment
@@ -206,7 +204,8 @@ def test_an_alias_bomb_is_refused_before_it_is_expanded(project):
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
     project.write("analysis.yaml", "\n".join(lines) + "\n")
     assert refusal(project) == [
-        "exp/analysis.yaml: refused: the file expands to more than 200000 values (aliases count each time they are used)"
+        "exp/analysis.yaml: refused: the file expands to more than 200000 values (aliases count each time they are "
+        "used)"
     ]
 
 
@@ -265,7 +264,7 @@ def test_an_operator_that_cannot_act_says_why(project):
 
 
 def test_files_that_are_not_there_are_named(project):
-    os.remove(project.folder / "subsets.yaml")
+    (project.folder / "subsets.yaml").unlink()
     assert refusal(project) == ["exp/subsets.yaml: no such file; check the path that names it"]
     with pytest.raises(ConfigError, match=r"^nowhere: no such file"):
         load_experiment("nowhere")

@@ -35,7 +35,8 @@ def test_values_of_secrets(value):
 @pytest.mark.parametrize(
     "value",
     [
-        {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}, {"TOKEN": ""}, {"kwargs": {"max_tokens": "4096"}}, {"text": "sk-short"},
+        {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}, {"TOKEN": ""}, {"kwargs": {"max_tokens": "4096"}},
+        {"text": "sk-short"},
     ],
 )  # fmt: skip
 def test_what_may_be_written(value):
@@ -48,7 +49,7 @@ def test_a_reference_inside_a_longer_text_is_no_reference():
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "a|b", "-a", "a,b", "ä", "a" * 81, "../a", "a\n"])
 def test_a_run_id_must_be_usable_as_a_name(name):
-    with pytest.raises(ConfigError, match="the run id: .* is not usable as an id"):
+    with pytest.raises(ConfigError, match=r"the run id: .* is not usable as an id"):
         check_slug(name, "the run id")
 
 

@@ -48,7 +48,8 @@ def test_the_first_who_opens_a_root_names_its_run(root, code):
     with pytest.raises(EvidenceError) as refused:
         open_root(root, "yours", code[0])
     assert str(refused.value) == (
-        f"{root.execution_inputs}: holds evidence of run 'mine'; expected 'yours'. Give another --output, or --run-id mine"
+        f"{root.execution_inputs}: holds evidence of run 'mine'; expected 'yours'. Give another --output, or --run-id "
+        "mine"
     )
     assert root.execution_inputs.read_bytes() == before
 

@@ -98,7 +98,10 @@ def test_results_that_say_they_are_another_variants_are_refused(sealed, results)
     update_index(sealed, results("blind"))
     index = read_index(sealed, "desk")
     swapped = index.model_copy(update={"variants": {**index.variants, "short": index.variants["blind"]}})
-    assert "variant is 'blind'; expected 'short'" in refused(read_raw_results, sealed, swapped, "short")
+    message = refused(read_raw_results, sealed, swapped, "short")
+    assert "blind" in message
+    assert "expected" in message
+    assert "short" in message
 
 
 def test_a_variant_that_was_not_run_says_what_runs_it(sealed):
@@ -117,6 +120,9 @@ def test_a_manifest_that_names_another_file_as_an_index(sealed):
     other = sealed.path / "execution/other.json"
     other.write_bytes(sealed.index("desk").read_bytes())
     value = json.loads(sealed.manifest.read_text())
+    # A record that does not say what wrote it carries no digest of itself.
+    value.pop("implementation")
+    value.pop("record_sha256", None)
     value["cases"]["desk"]["index"] = "execution/other.json"
     sealed.manifest.write_text(json.dumps(value))
     assert refused(read_case_results, sealed, read_manifest(sealed), "desk") == (

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from metric_benchmark.errors import StorageError
 from metric_benchmark.evidence.writes import append_line, encode_record, rename, write_bytes, write_record
+from metric_benchmark.hashing import canonical_json
 from metric_benchmark.records.execution import ExecutionInputs
 
 
@@ -29,9 +31,10 @@ def test_a_file_is_written_with_its_folders_and_its_digest_returned(tmp_path):
 def test_a_record_is_canonical_json_with_its_schema(tmp_path):
     record = ExecutionInputs(run_id="ü")
     write_record(tmp_path / "r.json", record)
-    assert (tmp_path / "r.json").read_text() == (
-        '{"evidence":{},"implementation":null,"inputs":{},"run_id":"ü","schema":"metric-benchmark/execution-inputs/v1"}\n'
-    )
+    text = (tmp_path / "r.json").read_text()
+    value = json.loads(text)
+    assert text.encode() == canonical_json(value) + b"\n"
+    assert (value["run_id"], value["schema"]) == ("ü", "metric-benchmark/execution-inputs/v1")
     assert encode_record(record) == (tmp_path / "r.json").read_bytes()
 
 
@@ -82,8 +85,8 @@ def test_the_file_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch):
 
 
 def test_other_errors_are_not_taken_for_a_full_disk(tmp_path):
+    (tmp_path / "r.json").mkdir()
     with pytest.raises(IsADirectoryError):
-        (tmp_path / "r.json").mkdir()
         write_bytes(tmp_path / "r.json", b"x")
 
 
