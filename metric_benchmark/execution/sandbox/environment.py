@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal, override
 
-from harbor.environments.base import BaseEnvironment, ExecResult, SandboxBuildFailedError
+from harbor.environments.base import BaseEnvironment, ExecResult, OutputCallback, SandboxBuildFailedError
 from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
 from harbor.environments.snowflake.dockerfile_replay import ReplayPlan
 from harbor.models.task.config import NetworkMode, NetworkPolicy
@@ -230,7 +230,7 @@ class LocalSandboxEnvironment(BaseEnvironment):
 class _LineRelay:
     """Hands output on in whole lines, as Harbor's Docker environment does."""
 
-    def __init__(self, callback: Any) -> None:
+    def __init__(self, callback: OutputCallback) -> None:
         self._callback = callback
         self._rest = b""
 

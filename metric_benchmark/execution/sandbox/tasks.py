@@ -21,7 +21,7 @@ from harbor.models.task.verifier_mode import resolve_verifier_environment_defini
 
 from metric_benchmark.execution.sandbox.options import SandboxOptions, base_problem
 
-_HEREDOC = re.compile(r"^\s*(?:RUN|COPY|ADD)\b[^\n]*<<-?\s*[\"']?[A-Za-z_]", re.IGNORECASE | re.MULTILINE)
+_HEREDOC = re.compile(r"^\s*(?:RUN|COPY|ADD)\b[^\n]*(?<!<)<<(?!<)-?\s*[\"']?[A-Za-z_]", re.IGNORECASE | re.MULTILINE)
 _INSTALL = re.compile(r"\b(?:apt|apt-get|aptitude)\s+(?:-\S+\s+)*(?:update|install|upgrade)\b")
 _COMPOSE_FILES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 
