@@ -5,45 +5,71 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
-import socket
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from metric_benchmark.errors import LockedError, StorageError
 from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.owners import add_owner, read_owners
 from metric_benchmark.evidence.writes import storage_errors
 
 type Mode = Literal["shared", "exclusive"]
 _FLAGS = {"shared": fcntl.LOCK_SH, "exclusive": fcntl.LOCK_EX}
 
+#: How long to wait for the Harbor process of a run that died; it stops its trials and then ends, within 30 s.
+ORPHAN_WAIT_S = 45.0
+#: How long a lock may be held by somebody who has not yet written down who it is.
+_INTRODUCTION_S = 0.2
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class Held:
+    """A lock that is held: by this process, and by every process that was given its descriptor."""
+
+    fd: int
+
 
 @contextmanager
-def lock_root(root: EvidenceRoot, mode: Mode) -> Generator[None]:
+def lock_root(root: EvidenceRoot, mode: Mode) -> Generator[Held]:
     """Holds the root: shared to work on one partition, exclusive for a whole experiment or for sealing.
 
     Raises:
         LockedError: another process holds it in a mode that excludes this one.
         StorageError: the file system has no working locks.
     """
-    with _lock(root.locks / "root.lock", mode, f"the evidence in {root.path}", wait=False):
-        yield
+    with _lock(root.locks / "root.lock", mode, f"the evidence in {root.path}") as held:
+        yield held
 
 
 @contextmanager
-def lock_variant(root: EvidenceRoot, case_id: str, variant_id: str) -> Generator[None]:
+def lock_variant(
+    root: EvidenceRoot, case_id: str, variant_id: str, *, orphan_wait_s: float = ORPHAN_WAIT_S
+) -> Generator[Held]:
     """Holds one variant's runs exclusively.
+
+    Its holder hands the descriptor on to the process that runs Harbor. That process may outlive its parent for a
+    moment, to stop its trials, and nobody must run the variant meanwhile; so this waits for it, but never for a run
+    that lives.
+
+    Args:
+        root: the evidence.
+        case_id: the case.
+        variant_id: the variant.
+        orphan_wait_s: how long to wait for what is left of a run that died.
 
     Raises:
         LockedError: another process runs this variant.
     """
     name = f"variant.{case_id}.{variant_id}.lock"
-    with _lock(root.locks / name, "exclusive", f"variant {case_id}|{variant_id} in {root.path}", wait=False):
-        yield
+    what = f"variant {case_id}|{variant_id} in {root.path}"
+    with _lock(root.locks / name, "exclusive", what, orphan_wait_s=orphan_wait_s) as held:
+        yield held
 
 
 @contextmanager
@@ -61,25 +87,62 @@ def lock_ledger(root: EvidenceRoot) -> Generator[None]:
 
 
 @contextmanager
-def _lock(path: Path, mode: Mode, what: str, *, wait: bool) -> Generator[None]:
+def _lock(path: Path, mode: Mode, what: str, *, wait: bool = False, orphan_wait_s: float = 0.0) -> Generator[Held]:
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        try:
-            fcntl.flock(handle, _FLAGS[mode] | (0 if wait else fcntl.LOCK_NB))
-        except OSError as error:
-            if error.errno in (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL):
-                raise _no_locks(path) from error
-            raise LockedError(f"{what} is in use by another run: {_owner(handle)}. Wait for it, or stop it") from None
-        _check_works(path, handle)
-        _say_owner(handle)
-        yield
+        if wait:
+            _flock(path, handle, _FLAGS[mode])
+        else:
+            _take(path, handle, _FLAGS[mode] | fcntl.LOCK_NB, what, orphan_wait_s)
+        _check_works(path)
+        if not wait:
+            # Locks of a moment are waited for and never refused, so nobody asks who holds them.
+            with storage_errors(path):
+                add_owner(path, is_alone=mode == "exclusive")
+        yield Held(handle)
     finally:
         os.close(handle)
 
 
-def _check_works(path: Path, handle: int) -> None:
+def _take(path: Path, handle: int, flags: int, what: str, orphan_wait_s: float) -> None:
+    """Takes a lock nobody living holds.
+
+    Raises:
+        LockedError: it is held.
+    """
+    until = time.monotonic() + max(orphan_wait_s, _INTRODUCTION_S)
+    while not _flock(path, handle, flags):
+        owners = read_owners(handle)
+        living = [owner for owner in owners if not owner.is_gone]
+        is_late = time.monotonic() > until
+        if is_late and owners and not living and orphan_wait_s:
+            raise LockedError(
+                f"{what} is still held by the Harbor process of a run that died ({owners[-1]}); after "
+                f"{orphan_wait_s:.0f} s it has not stopped its trials. Run again when it has, or kill it"
+            )
+        if living or is_late:
+            who = living[0] if living else "its owner did not say who it is"
+            raise LockedError(f"{what} is in use by another run: {who}. Wait for it, or stop it")
+        time.sleep(_POLL_S)
+
+
+def _flock(path: Path, handle: int, flags: int) -> bool:
+    try:
+        fcntl.flock(handle, flags)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL):
+            raise _no_locks(path) from error
+        if error.errno == errno.EACCES:
+            return False
+        raise
+    return True
+
+
+def _check_works(path: Path) -> None:
     """Some network file systems accept every lock; a second handle of ours must be refused."""
     second = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -93,21 +156,3 @@ def _check_works(path: Path, handle: int) -> None:
 
 def _no_locks(path: Path) -> StorageError:
     return StorageError(f"{path}: this file system has no working locks (flock); put the output on a local disk")
-
-
-def _say_owner(handle: int) -> None:
-    owner = {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "start": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, json.dumps(owner).encode(), 0)
-
-
-def _owner(handle: int) -> str:
-    try:
-        owner = json.loads(os.pread(handle, 4096, 0))
-        return f"pid {owner['pid']} on {owner['host']}, started {owner['start']}"
-    except (ValueError, KeyError, TypeError, OSError):
-        return "its owner did not say who it is"
