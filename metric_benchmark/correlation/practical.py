@@ -21,6 +21,7 @@ Result = Defined | Undefined
 
 _N_SPLITS = 50
 _MIN_PER_SIZE = 10
+_MAX_SIZES = 30
 _PURPOSE_SPLITS = 6
 
 
@@ -99,8 +100,8 @@ def heldout_gain(coverage: Floats, detected: Bools, size: ArrayLike, *, seed: in
     """Returns how much better size and coverage predict the scores on unseen mutants than size alone, in R².
 
     Mutants are split into random halves, 50 times: a least-squares fit on one half predicts the subsets'
-    scores on the other. Size enters as a category where there are at least five subsets per size on average,
-    else as a cubic, so that coverage is not credited with the bend of the size curve.
+    scores on the other. Size enters as a category where there are at least five subsets per size on average
+    and 30 sizes at most, else as a cubic, so that coverage is not credited with the bend of the size curve.
     """
     n_mutants = detected.shape[1]
     if n_mutants < 2:
@@ -130,7 +131,7 @@ def heldout_gain(coverage: Floats, detected: Bools, size: ArrayLike, *, seed: in
 
 def _size_columns(size: Floats) -> Floats:
     distinct = np.unique(size)
-    if len(distinct) * 5 <= len(size) or len(distinct) <= 2:
+    if len(distinct) <= min(len(size) // 5, _MAX_SIZES) or len(distinct) <= 2:
         return (size[:, None] == distinct).astype(np.float64)
     scaled = (size - size.mean()) / (size.std() or 1.0)
     return np.vander(scaled, 4)

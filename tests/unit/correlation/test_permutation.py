@@ -9,6 +9,7 @@ from itertools import permutations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,6 +128,14 @@ def test_same_seed_same_result_whatever_the_number_of_processes():
     assert np.array_equal(one.replicates, again.replicates, equal_nan=True)
     other = task_permutation_test(*case, seed=12, n_replicates=220)
     assert not np.array_equal(one.replicates, other.replicates)
+
+
+def test_frames_and_lists_are_arrays_too():
+    case = random_case(7)
+    frames = tuple(pd.DataFrame(matrix.astype(int)) for matrix in case)
+    lists = tuple(matrix.astype(int).tolist() for matrix in case)
+    one, two, three = (task_permutation_test(*given, seed=1, n_replicates=60) for given in (case, frames, lists))
+    assert one.p_value() == two.p_value() == three.p_value()
 
 
 def test_more_replicates_continue_the_same_stream():
