@@ -15,15 +15,8 @@ from metric_benchmark.errors import ConfigError, Problem
 from metric_benchmark.execution.environments import Environment, resolve_environment
 from metric_benchmark.execution.variant import Task, Variant
 from metric_benchmark.hashing import digest_json
-from metric_benchmark.keys import (
-    BUNDLE_AGENT,
-    MUTANT_AGENT,
-    config_hash,
-    import_path_digest,
-    modules_digest,
-    trial_key,
-)
-from metric_benchmark.mutants.catalog import check_operator, operator_modules
+from metric_benchmark.keys import BUNDLE_AGENT, config_hash, import_path_digest, modules_digest, trial_key
+from metric_benchmark.mutants.catalog import check_operator, mutant_agent, operator_modules
 from metric_benchmark.records.execution import Role
 
 
@@ -179,13 +172,7 @@ def _mutant_agent(
     if found:
         problems += [case.source.problem((*location, "operator"), message) for message in found]
         return None
-    kwargs = {"label": mutant.id, "operator": operator, "agent": dict(baseline.harbor)}
-    harbor = {
-        "import_path": MUTANT_AGENT,
-        "kwargs": kwargs,
-        "model_name": baseline.harbor["model_name"],
-        "env": baseline.harbor["env"],
-    }
+    harbor = mutant_agent(dict(baseline.harbor), label=mutant.id, operator=operator)
     # The label is a name, not a behaviour: renaming a mutant runs nothing again within its folder.
     identity = {"operator": operator, "agent": dict(baseline.identity)}
     code = digest_json([baseline.code_sha256, modules_digest(operator_modules(mutant.operator.name))])

@@ -17,7 +17,8 @@ from harbor.models.trial.config import AgentConfig
 from harbor.models.trial.result import AgentInfo
 
 from metric_benchmark.errors import ConfigError
-from metric_benchmark.mutants.applicability import MUTANT_AGENT, describe, refusal
+from metric_benchmark.keys import MUTANT_AGENT
+from metric_benchmark.mutants.applicability import describe, refusal
 from metric_benchmark.mutants.catalog import check_operator, make_operator, operator_info
 from metric_benchmark.mutants.operator import Operator
 from metric_benchmark.mutants.oracle import LateOracle, is_oracle

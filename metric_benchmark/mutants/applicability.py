@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from metric_benchmark.keys import MUTANT_AGENT
 from metric_benchmark.mutants.operator import Need
 
 AgentKind = Literal["host", "oracle", "nop", "terminal", "desktop", "installed"]
-
-MUTANT_AGENT = "metric_benchmark.mutants.agent:MutantAgent"
 
 _BY_NAME: dict[str, AgentKind] = {
     "oracle": "oracle",

@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from metric_benchmark.errors import ConfigError
-from metric_benchmark.mutants.applicability import APPLIES_TO, MUTANT_AGENT, agent_kind, describe, refusal
+from metric_benchmark.keys import MUTANT_AGENT
+from metric_benchmark.mutants.applicability import APPLIES_TO, agent_kind, describe, refusal
 from metric_benchmark.mutants.operator import Family, Operator, Params
 from metric_benchmark.mutants.operators.action_budget import ActionBudget
 from metric_benchmark.mutants.operators.dropped_instruction import DroppedInstruction
