@@ -223,7 +223,7 @@ def _notes(rule: KillRule) -> list[str]:
     if rule.name != "exact":
         return []
     return [
-        f"the rule `exact` keeps the share of false kills of a mutant at {rule.alpha:g} or below. Where a mutant breaks "
+        f"the rule `exact` keeps the share of false kills of a mutant at {rule.alpha:g} or below. Where one breaks "
         "many tasks, an unaffected one is falsely killed more often, which controls cannot reveal; the claim that a "
         "subset detects a mutant holds for `detected_holm`"
     ]
