@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from metric_benchmark.errors import EvidenceError, ExecutionError
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import lock_case, lock_ledger
-from metric_benchmark.evidence.reader import read_index, read_record, read_run_id
+from metric_benchmark.evidence.reader import check_inventory, read_index, read_manifest, read_record, read_run_id
 from metric_benchmark.evidence.writes import rename, write_record
 from metric_benchmark.hashing import digest_file
 from metric_benchmark.records.analysis import ExperimentInputs
@@ -176,17 +176,11 @@ def read_execution_manifest(
     Raises:
         EvidenceError: naming what differs; nothing has been written.
     """
-    from metric_benchmark.evidence.reader import read_manifest
-
     manifest = read_manifest(root, run_id=run_id)
     if manifest.cases_sha256 != cases_sha256:
         raise EvidenceError(
             f"{root.manifest}: was made from another cases.yaml ({manifest.cases_sha256[:16]}..., now "
             f"{cases_sha256[:16]}...); restore that file, or run `metric-benchmark run-evals` with the new one"
         )
-    if set(manifest.cases) != case_ids:
-        extra, lacking = sorted(set(manifest.cases) - case_ids), sorted(case_ids - set(manifest.cases))
-        raise EvidenceError(
-            f"{root.manifest}: cases differ: not in the experiment {extra}, not in the evidence {lacking}"
-        )
+    check_inventory(root.manifest, manifest.cases, case_ids)
     return manifest

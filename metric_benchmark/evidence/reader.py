@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -11,6 +13,7 @@ from pydantic import ValidationError
 
 from metric_benchmark.errors import EvidenceError
 from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.stamps import stamp_problem
 from metric_benchmark.hashing import digest_bytes
 from metric_benchmark.records.base import Record
 from metric_benchmark.records.execution import (
@@ -19,10 +22,14 @@ from metric_benchmark.records.execution import (
     ExecutionManifest,
     IndexEntry,
     RawResults,
+    Trial,
 )
 
 MAX_BYTES = 1 << 30
 _MAX_DEPTH = 200
+#: What of a JSON text cannot change its nesting: whole strings, and everything that is no bracket.
+_NOT_NESTING = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[^][{}"]++', re.DOTALL)
+_RESTORE = "restore it from a backup, or move it away and run its stage again"
 
 
 def read_record[R: Record](path: Path, model: type[R], *, sha256: str | None = None) -> R:
@@ -46,21 +53,32 @@ def read_record[R: Record](path: Path, model: type[R], *, sha256: str | None = N
         ) from None
     except OSError as error:
         raise EvidenceError(f"{path}: cannot be read: {error.strerror}") from None
-    if sha256 is not None and digest_bytes(data) != sha256:
+    if sha256 is not None and (found := digest_bytes(data)) != sha256:
         raise EvidenceError(
-            f"{path}: damaged or exchanged: its SHA-256 is {digest_bytes(data)[:16]}..., recorded {sha256[:16]}...; "
-            "restore it from a backup, or run the stage again"
+            f"{path}: damaged or exchanged: its SHA-256 is {found[:16]}..., recorded {sha256[:16]}...; {_RESTORE}"
         )
     value = parse_json(data, str(path))
-    found = value.get("schema")
-    if found != model.SCHEMA:
-        raise EvidenceError(f"{path}: schema is {found!r}; this version reads {model.SCHEMA!r}")
+    _check_schema(path, value, model.SCHEMA)
+    problem = stamp_problem(data, value)
+    if problem is not None:
+        raise EvidenceError(f"{path}: damaged: {problem}; {_RESTORE}")
     try:
         return model.model_validate(value)
     except ValidationError as error:
         item = error.errors()[0]
         where = ".".join(str(part) for part in item["loc"])
         raise EvidenceError(f"{path}: damaged at {where or 'its top'}: {item['msg']}") from None
+
+
+def _check_schema(path: Path, value: dict[str, Any], expected: str) -> None:
+    """Records are read by the schema they name; there is one version of each so far."""
+    found = value.get("schema")
+    if found == expected:
+        return
+    implementation = value.get("implementation")
+    writer: Any = implementation.get("version") if isinstance(implementation, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    by = f", written by metric-benchmark {writer}" if isinstance(writer, str) else ""
+    raise EvidenceError(f"{path}: schema is {found!r}{by}; this version reads {expected!r}")
 
 
 def parse_json(data: bytes, where: str) -> dict[str, Any]:
@@ -92,27 +110,17 @@ def parse_json(data: bytes, where: str) -> dict[str, Any]:
 
 
 def _depth(data: bytes) -> int:
-    """Counts brackets, an upper bound of the nesting that costs no recursion."""
-    deepest = depth = 0
-    in_string = escaped = False
+    """Counts brackets outside strings, an upper bound of the nesting that costs no recursion."""
     if data.count(b"[") + data.count(b"{") <= _MAX_DEPTH:
         return 0
-    for byte in data:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif byte == 0x5C:
-                escaped = True
-            elif byte == 0x22:
-                in_string = False
-        elif byte == 0x22:
-            in_string = True
-        elif byte in (0x5B, 0x7B):
+    deepest = depth = 0
+    for byte in _NOT_NESTING.sub(b"", data):
+        if byte in b"[{":
             depth += 1
-            if depth > _MAX_DEPTH:
-                return depth
             deepest = max(deepest, depth)
-        elif byte in (0x5D, 0x7D):
+            if depth > _MAX_DEPTH:
+                break
+        else:
             depth -= 1
     return deepest
 
@@ -125,18 +133,28 @@ def safe_path(root: EvidenceRoot, relative: str, named_in: Path) -> Path:
     """
     pure = PurePosixPath(relative)
     target = root.execution_root.joinpath(*pure.parts)
-    bad = pure.is_absolute() or ".." in pure.parts or not relative or "\\" in relative
-    if bad or not target.resolve().is_relative_to(root.execution_root.resolve()):
+    bad = pure.is_absolute() or ".." in pure.parts or not relative or "\\" in relative or "\0" in relative
+    if bad or not _is_inside(root, target):
         raise EvidenceError(
             f"{named_in}: names {relative!r}, which is not a path inside the evidence; the record is not ours"
         )
     return target
 
 
+def _is_inside(root: EvidenceRoot, path: Path) -> bool:
+    return path.resolve().is_relative_to(root.execution_root.resolve())
+
+
+def _require_inside(root: EvidenceRoot, path: Path) -> None:
+    if not _is_inside(root, path):
+        raise EvidenceError(f"{path}: a link that leads out of the evidence; put the file itself there")
+
+
 def read_run_id(root: EvidenceRoot) -> str | None:
     """Returns the run id of an evidence root; None when it is new."""
     if not root.execution_inputs.exists():
         return None
+    _require_inside(root, root.execution_inputs)
     return read_record(root.execution_inputs, ExecutionInputs).run_id
 
 
@@ -147,6 +165,7 @@ def read_index(root: EvidenceRoot, case_id: str, *, run_id: str | None = None, s
         EvidenceError: missing, damaged, of another case or another run.
     """
     path = root.index(case_id)
+    _require_inside(root, path)
     index = read_record(path, CaseIndex, sha256=sha256)
     _same(path, "case", index.case, case_id)
     if run_id is not None:
@@ -172,30 +191,78 @@ def read_raw_results(root: EvidenceRoot, index: CaseIndex, variant_id: str) -> R
 def _read_entry(root: EvidenceRoot, index: CaseIndex, variant_id: str, entry: IndexEntry) -> RawResults:
     where = root.index(index.case)
     path = safe_path(root, entry.raw_results, where)
+    expected = root.config(index.case, variant_id, entry.config_hash) / "raw-results.json"
+    _names(where, f"variant {variant_id!r}", entry.raw_results, root.relative(expected))
     results = read_record(path, RawResults, sha256=entry.raw_results_sha256)
     _same(path, "case", results.case, index.case)
     _same(path, "variant", results.variant, variant_id)
     _same(path, "run id", results.run_id, index.run_id)
     _same(path, "config hash", results.config_hash, entry.config_hash)
+    for trial in results.trials:
+        for name in (trial.folder, trial.run, trial.trial):
+            if name in ("", ".", "..") or "/" in name or "\\" in name or "\0" in name:
+                raise EvidenceError(
+                    f"{path}: names {name!r} as part of a trial's folder, which is not a plain name; the record is not "
+                    "ours"
+                )
     return results
 
 
-def read_manifest(root: EvidenceRoot, *, run_id: str | None = None) -> ExecutionManifest:
-    """Reads the execution manifest.
+def trial_folder(root: EvidenceRoot, results: RawResults, trial: Trial) -> Path:
+    """Returns the native folder of a recorded trial; it must stay inside the evidence, links included.
 
     Raises:
-        EvidenceError: missing, damaged, or of another run.
+        EvidenceError: a link leads out.
     """
-    if not root.manifest.exists():
-        partial = " (partial evidence is there)" if (root.path / "execution").is_dir() else ""
+    folder = root.trial(results.case, results.variant, trial.folder, trial.run, trial.trial)
+    _require_inside(root, folder)
+    return folder
+
+
+def read_manifest(root: EvidenceRoot, *, run_id: str | None = None) -> ExecutionManifest:
+    """Reads the execution manifest and checks all that can be checked of it alone.
+
+    Raises:
+        EvidenceError: missing, damaged, of another run, or it names files that are not the indices of its cases.
+    """
+    path = root.manifest
+    if not path.exists():
+        partial = " (partial evidence is there)" if (root.execution_root / "execution").is_dir() else ""
         raise EvidenceError(
-            f"{root.manifest}: missing{partial}; `metric-benchmark run-evals EXPERIMENT --output {root.path}` goes on "
+            f"{path}: missing{partial}; `metric-benchmark run-evals EXPERIMENT --output {root.execution_root}` goes on "
             "where it stopped and writes it"
         )
-    manifest = read_record(root.manifest, ExecutionManifest)
+    _require_inside(root, path)
+    manifest = read_record(path, ExecutionManifest)
     if run_id is not None:
-        _same(root.manifest, "run id", manifest.run_id, run_id)
+        _same(path, "run id", manifest.run_id, run_id)
+    used: dict[str, str] = {}
+    for case_id, entry in manifest.cases.items():
+        safe_path(root, entry.index, path)
+        other = used.setdefault(entry.index, case_id)
+        if other != case_id:
+            raise EvidenceError(
+                f"{path}: cases {other!r} and {case_id!r} name one index, {entry.index!r}; the record is not ours"
+            )
+    for case_id, entry in manifest.cases.items():
+        _names(path, f"case {case_id!r}", entry.index, root.relative(root.index(case_id)))
     return manifest
+
+
+def check_inventory(path: Path, found: Iterable[str], expected: Iterable[str]) -> None:
+    """Checks that a manifest has exactly the cases of the experiment.
+
+    Args:
+        path: the manifest, for the message.
+        found: its cases.
+        expected: those of the experiment.
+
+    Raises:
+        EvidenceError: naming what is extra and what is missing.
+    """
+    extra, lacking = sorted(set(found) - set(expected)), sorted(set(expected) - set(found))
+    if extra or lacking:
+        raise EvidenceError(f"{path}: cases differ: not in the experiment {extra}, not in the evidence {lacking}")
 
 
 def read_case_results(root: EvidenceRoot, manifest: ExecutionManifest, case_id: str) -> dict[str, RawResults]:
@@ -204,16 +271,21 @@ def read_case_results(root: EvidenceRoot, manifest: ExecutionManifest, case_id: 
     Raises:
         EvidenceError: something on the way is missing, damaged or another's.
     """
+    index = read_manifest_index(root, manifest, case_id)
+    return {variant: read_raw_results(root, index, variant) for variant in index.variants}
+
+
+def read_manifest_index(root: EvidenceRoot, manifest: ExecutionManifest, case_id: str) -> CaseIndex:
+    """Reads the index of a case as the manifest names it; see `read_case_results`."""
     entry = manifest.cases.get(case_id)
     if entry is None:
         raise EvidenceError(f"{root.manifest}: has no case {case_id!r}; it has: {', '.join(sorted(manifest.cases))}")
-    path = safe_path(root, entry.index, root.manifest)
-    if path != root.index(case_id):
-        raise EvidenceError(
-            f"{root.manifest}: case {case_id!r} names {entry.index!r}; expected {root.relative(root.index(case_id))!r}"
-        )
-    index = read_index(root, case_id, run_id=manifest.run_id, sha256=entry.index_sha256)
-    return {variant: read_raw_results(root, index, variant) for variant in index.variants}
+    return read_index(root, case_id, run_id=manifest.run_id, sha256=entry.index_sha256)
+
+
+def _names(path: Path, what: str, found: str, expected: str) -> None:
+    if found != expected:
+        raise EvidenceError(f"{path}: {what} names {found!r}; expected {expected!r}")
 
 
 def _same(path: Path, what: str, found: str, expected: str) -> None:

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from metric_benchmark.errors import EvidenceError
 from metric_benchmark.evidence.index import open_root, seal_execution, update_index
 from metric_benchmark.evidence.reader import (
+    check_inventory,
     parse_json,
     read_case_results,
     read_index,
@@ -19,7 +22,10 @@ from metric_benchmark.evidence.reader import (
     read_run_id,
     safe_path,
 )
-from metric_benchmark.records.execution import CaseIndex, ExecutionInputs
+from metric_benchmark.evidence.stamps import stamped
+from metric_benchmark.records.execution import CaseIndex, ExecutionInputs, ExecutionManifest
+
+RECORDS = Path(__file__).parents[2] / "data" / "records"
 
 
 @pytest.fixture
@@ -36,7 +42,8 @@ def sealed(root, results, code):
 
 
 def edit(path, **changes):
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    """Writes a record of ours that says something else; it carries the digest of what it says now."""
+    path.write_bytes(stamped({**json.loads(path.read_bytes()), **changes}))
 
 
 def refused(call, *args, **kwargs) -> str:
@@ -97,11 +104,26 @@ def test_evidence_of_another_run_is_refused(sealed):
 def test_results_that_say_they_are_another_variants_are_refused(sealed, results):
     update_index(sealed, results("blind"))
     index = read_index(sealed, "desk")
-    swapped = index.model_copy(update={"variants": {**index.variants, "short": index.variants["blind"]}})
-    message = refused(read_raw_results, sealed, swapped, "short")
-    assert "blind" in message
-    assert "expected" in message
-    assert "short" in message
+    theirs = index.variants["blind"]
+    swapped = index.model_copy(update={"variants": {**index.variants, "short": theirs}})
+    assert refused(read_raw_results, sealed, swapped, "short") == (
+        f"{sealed.index('desk')}: variant 'short' names 'execution/desk/blind/{'c' * 16}/raw-results.json'; expected "
+        f"'execution/desk/short/{'c' * 16}/raw-results.json'"
+    )
+    mine = index.variants["short"]
+    (sealed.path / mine.raw_results).write_bytes((sealed.path / theirs.raw_results).read_bytes())
+    entry = mine.model_copy(update={"raw_results_sha256": theirs.raw_results_sha256})
+    swapped = index.model_copy(update={"variants": {**index.variants, "short": entry}})
+    assert "variant is 'blind'; expected 'short'" in refused(read_raw_results, sealed, swapped, "short")
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "a\\b"])
+def test_a_trial_folder_that_is_no_plain_name_is_refused(sealed, results, trial, name):
+    update_index(sealed, results("short", trials=(trial(trial=name),)))
+    assert refused(read_raw_results, sealed, read_index(sealed, "desk"), "short") == (
+        f"{sealed.path / 'execution/desk/short' / ('c' * 16) / 'raw-results.json'}: names {name!r} as part of a "
+        "trial's folder, which is not a plain name; the record is not ours"
+    )
 
 
 def test_a_variant_that_was_not_run_says_what_runs_it(sealed):
@@ -119,15 +141,82 @@ def test_a_case_that_is_not_in_the_manifest(sealed):
 def test_a_manifest_that_names_another_file_as_an_index(sealed):
     other = sealed.path / "execution/other.json"
     other.write_bytes(sealed.index("desk").read_bytes())
-    value = json.loads(sealed.manifest.read_text())
-    # A record that does not say what wrote it carries no digest of itself.
-    value.pop("implementation")
-    value.pop("record_sha256", None)
-    value["cases"]["desk"]["index"] = "execution/other.json"
-    sealed.manifest.write_text(json.dumps(value))
-    assert refused(read_case_results, sealed, read_manifest(sealed), "desk") == (
+    entry = json.loads(sealed.manifest.read_bytes())["cases"]["desk"]
+    edit(sealed.manifest, cases={"desk": {**entry, "index": "execution/other.json"}})
+    assert refused(read_manifest, sealed) == (
         f"{sealed.manifest}: case 'desk' names 'execution/other.json'; expected 'execution/desk/results.json'"
     )
+
+
+def test_a_manifest_that_names_one_index_for_two_cases(sealed):
+    entry = json.loads(sealed.manifest.read_bytes())["cases"]["desk"]
+    edit(sealed.manifest, cases={"desk": entry, "depot": entry})
+    assert refused(read_manifest, sealed) == (
+        f"{sealed.manifest}: cases 'depot' and 'desk' name one index, 'execution/desk/results.json'; the record is not "
+        "ours"
+    )
+
+
+def test_a_manifest_with_other_cases_than_the_experiment(root):
+    assert refused(check_inventory, root.manifest, ["desk", "b", "a"], ["desk", "c"]) == (
+        f"{root.manifest}: cases differ: not in the experiment ['a', 'b'], not in the evidence ['c']"
+    )
+
+
+@pytest.mark.parametrize("name", ["../desk.json", "/etc/passwd", "execution/../../x.json", "execution\\desk.json"])
+def test_a_manifest_that_leaves_the_evidence(sealed, name):
+    edit(sealed.manifest, cases={"desk": {"index": name, "index_sha256": "0" * 64}})
+    assert refused(read_manifest, sealed) == (
+        f"{sealed.manifest}: names {name!r}, which is not a path inside the evidence; the record is not ours"
+    )
+
+
+@pytest.mark.parametrize("what", ["manifest", "index", "case folder", "run"])
+def test_links_that_lead_out_of_the_evidence(sealed, tmp_path, what):
+    path = {
+        "manifest": sealed.manifest,
+        "index": sealed.index("desk"),
+        "case folder": sealed.case("desk"),
+        "run": sealed.execution_inputs,
+    }[what]
+    path.rename(tmp_path / path.name)
+    path.symlink_to(tmp_path / path.name)
+
+    def read():
+        read_run_id(sealed)
+        read_case_results(sealed, read_manifest(sealed), "desk")
+
+    if what == "manifest" or what == "run":
+        assert refused(read) == f"{path}: a link that leads out of the evidence; put the file itself there"
+    else:
+        assert refused(read) == (
+            f"{sealed.manifest}: names 'execution/desk/results.json', which is not a path inside the evidence; the "
+            "record is not ours"
+        )
+
+
+def test_a_record_that_is_read_alone_notices_a_damaged_byte(sealed):
+    """Nobody holds the manifest's digest, so it carries its own: every single byte of it counts."""
+    data = sealed.manifest.read_bytes()
+    for position in range(len(data)):
+        sealed.manifest.write_bytes(data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :])
+        assert refused(read_manifest, sealed).startswith(f"{sealed.manifest}: ")
+    sealed.manifest.write_bytes(data)
+    read_manifest(sealed)
+
+
+def test_what_a_damaged_record_says(sealed):
+    data = sealed.manifest.read_bytes()
+    sealed.manifest.write_bytes(data.replace(b'"mine"', b'"mind"'))
+    assert re.fullmatch(
+        rf"{sealed.manifest}: damaged: its SHA-256 is [0-9a-f]{{16}}\.\.\., it carries [0-9a-f]{{16}}\.\.\.; "
+        "restore it from a backup, or move it away and run its stage again",
+        refused(read_manifest, sealed),
+    )
+    sealed.manifest.write_bytes(data.replace(b'"record_sha256"', b'"record_sha25"'))
+    assert "damaged: it carries no record_sha256;" in refused(read_manifest, sealed)
+    sealed.manifest.write_bytes(data.replace(b'"record_sha256":"', b'"record_sha256":"x'))
+    assert "damaged: its record_sha256 is not readable;" in refused(read_manifest, sealed)
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../x", "", "a\\b", "link/x"])
@@ -161,6 +250,19 @@ def test_what_is_no_record(data, reason):
 
 def test_brackets_in_texts_are_not_nesting():
     assert parse_json(b'{"a":"' + b"[" * 500 + b'\\""}', "x")["a"] == "[" * 500 + '"'
+
+
+def test_brackets_after_a_half_text_are_not_read(root):
+    assert "not a record" in refused(parse_json, b'{"a":"' + b'\\"[' * 1000 + b"]" * 10, "x")
+
+
+def test_the_version_that_wrote_another_schema_is_named():
+    """The sample has the shape of a draft of the format, which was never released and is not read."""
+    path = RECORDS / "old" / "execution.json"
+    assert refused(read_record, path, ExecutionManifest) == (
+        f"{path}: schema is 'metric-benchmark/execution/v0', written by metric-benchmark 0.0.3; this version reads "
+        "'metric-benchmark/execution/v1'"
+    )
 
 
 def test_another_schema_is_named(root):

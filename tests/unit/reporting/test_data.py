@@ -7,6 +7,9 @@ import pytest
 
 from metric_benchmark.errors import EvidenceError
 from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.reader import read_record
+from metric_benchmark.evidence.writes import write_record
+from metric_benchmark.records.coverage import CoverageRecord
 from metric_benchmark.reporting.data import load_report, trajectory_paths
 
 
@@ -46,7 +49,8 @@ def test_a_superseded_analysis_is_not_a_case(world, tmp_path):
 def test_a_record_made_from_older_evidence_is_named(world, tmp_path):
     root = world.write_world(tmp_path, {"desk": world.World(n_tasks=6, n_mutants=3, n_subsets=8)})
     path = root.coverage("desk")
-    path.write_bytes(path.read_bytes().replace(b'"code_sha256":"bbbb', b'"code_sha256":"abbb'))
+    record = read_record(path, CoverageRecord)
+    write_record(path, record.model_copy(update={"evidence": {**record.evidence, "baseline": "a" * 64}}))
     data = load_report(root)
     assert data.seal is not None
     assert not data.is_sealed
