@@ -301,13 +301,31 @@ class CorrelationConfig(Config):
     hypotheses: tuple[HypothesisConfig, ...] = ()
 
 
+class GatesConfig(Config):
+    """What `check` demands of a finished experiment.
+
+    `metrics` names the metrics whose verdict must be one of `accept`; empty, these are all with a registered
+    hypothesis. Suite means all eligible tasks of a case together.
+    """
+
+    accept: tuple[Literal["supported", "refuted", "inconclusive", "blocked", "not_tested"], ...] = ("supported",)
+    metrics: tuple[Slug, ...] = ()
+    min_suite_score: Fraction | None = None
+    min_suite_coverage: dict[Slug, Fraction] = {}
+    max_false_kill_rate: Fraction | None = None
+    max_trials_without_verdict: int | None = Field(default=None, ge=0)
+    require_registration: bool = False
+    require_native_validation: bool = False
+
+
 class AnalysisConfig(Config):
-    """`analysis.yaml`: stages 2, 3 and 4."""
+    """`analysis.yaml`: stages 2, 3 and 4, and what `check` demands."""
 
     schema_name: Literal["metric-benchmark/analysis/v1"] = Field(alias="schema")
     scoring: ScoringConfig
     coverage: tuple[MetricConfig, ...] = Field(min_length=1)
     correlation: CorrelationConfig = CorrelationConfig()
+    gates: GatesConfig = GatesConfig()
 
     @field_validator("coverage", mode="after")
     @classmethod
@@ -321,4 +339,7 @@ class AnalysisConfig(Config):
         unknown = sorted({h.metric for h in self.correlation.hypotheses} - known)
         if unknown:
             raise ValueError(f"hypotheses name metrics that `coverage` does not list: {', '.join(unknown)}")
+        unknown = sorted({*self.gates.metrics, *self.gates.min_suite_coverage} - known)
+        if unknown:
+            raise ValueError(f"gates name metrics that `coverage` does not list: {', '.join(unknown)}")
         return self

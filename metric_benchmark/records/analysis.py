@@ -50,13 +50,17 @@ class CaseDescription(Record):
 
 
 class ExperimentInputs(Record):
-    """`experiment-inputs.json`: guards the analysis; written only after execution and manifest were checked."""
+    """`experiment-inputs.json`: guards the analysis; written only after execution and manifest were checked.
+
+    `gates` is what `check` demands, kept here so that `check DIR` needs nothing but the evidence.
+    """
 
     SCHEMA: ClassVar[str] = "metric-benchmark/experiment-inputs/v1"
 
     run_id: str
     name: str
     cases_sha256: str
+    gates: dict[str, Any] = {}
 
 
 class ExecutionSource(Record):

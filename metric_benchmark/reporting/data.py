@@ -161,7 +161,7 @@ def trajectory_paths(root: EvidenceRoot, results: RawResults, trial: Trial) -> t
 
 def _case_ids(root: EvidenceRoot, manifest: ExecutionManifest | None) -> tuple[str, ...]:
     found = set(manifest.cases) if manifest else set[str]()
-    found |= {path.parent.name for path in (root.path / "execution").glob("*/results.json")}
+    found |= {path.parent.name for path in (root.execution_root / "execution").glob("*/results.json")}
     for path in (root.path / "analysis").glob("*/selection.json"):
         # An analysis that was set aside keeps its case's name inside, so its folder is not taken for a case.
         if read_record(path, Selection).case == path.parent.name:

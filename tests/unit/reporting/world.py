@@ -103,6 +103,15 @@ def write_world(path: Path, cases: Mapping[str, World], *, sealed: bool = True, 
     return root
 
 
+def change_coverage(root: EvidenceRoot, case: str) -> None:
+    """Writes a case's coverage anew, as if its metric's code had changed."""
+    from metric_benchmark.evidence.reader import read_record
+
+    record = read_record(root.coverage(case), CoverageRecord)
+    metrics = {name: m.model_copy(update={"code_sha256": "0" * 64}) for name, m in record.metrics.items()}
+    write_record(root.coverage(case), record.model_copy(update={"metrics": metrics}))
+
+
 def _seal(root: EvidenceRoot, cases: Mapping[str, World]) -> ExperimentSeal:
     from metric_benchmark.evidence.reader import read_record
 
