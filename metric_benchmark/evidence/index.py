@@ -5,11 +5,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from pathlib import Path
 
 from metric_benchmark.errors import EvidenceError, ExecutionError
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import lock_case, lock_ledger
-from metric_benchmark.evidence.reader import check_inventory, read_index, read_manifest, read_record, read_run_id
+from metric_benchmark.evidence.reader import (
+    check_inventory,
+    read_index,
+    read_manifest,
+    read_record,
+    read_run_id,
+    safe_path,
+)
 from metric_benchmark.evidence.writes import rename, write_record
 from metric_benchmark.hashing import digest_file
 from metric_benchmark.records.analysis import ExperimentInputs
@@ -67,22 +75,28 @@ def update_index(root: EvidenceRoot, results: RawResults) -> bool:
     """
     folder = root.config(results.case, results.variant, results.config_hash)
     path = folder / "raw-results.json"
-    if path.exists() and read_record(path, RawResults).same_substance(results):
-        # Another version of the code found the same: what was computed from the record still holds.
-        digest = digest_file(path)
-    else:
-        digest = write_record(path, results)
-    entry = IndexEntry(
-        role=results.role,
-        config_hash=results.config_hash,
-        folder=folder.name,
-        raw_results=root.relative(path),
-        raw_results_sha256=digest,
-        n_without_verdict=results.n_without_verdict,
-    )
     with lock_case(root, results.case):
         old = read_index(root, results.case, run_id=results.run_id) if root.index(results.case).exists() else None
-        if old is not None and old.variants.get(results.variant) == entry:
+        finish_updates(root, old)
+        indexed = old.variants.get(results.variant) if old is not None else None
+        written = path
+        if path.exists() and read_record(path, RawResults).same_substance(results):
+            # Another version of the code found the same: what was computed from the record still holds.
+            digest = digest_file(path)
+        else:
+            if indexed is not None and indexed.raw_results == root.relative(path):
+                # The index names this very file by its digest, so it is replaced only after the index.
+                written = _successor(path)
+            digest = write_record(written, results)
+        entry = IndexEntry(
+            role=results.role,
+            config_hash=results.config_hash,
+            folder=folder.name,
+            raw_results=root.relative(path),
+            raw_results_sha256=digest,
+            n_without_verdict=results.n_without_verdict,
+        )
+        if indexed == entry:
             return False
         variants = {**(old.variants if old else {}), results.variant: entry}
         set_aside_seals(root)
@@ -95,7 +109,31 @@ def update_index(root: EvidenceRoot, results: RawResults) -> bool:
                 implementation=results.implementation,
             ),
         )
+        if written != path:
+            rename(written, path)
     return True
+
+
+def finish_updates(root: EvidenceRoot, index: CaseIndex | None) -> None:
+    """Puts raw results in their place that an update had entered in the index when it was killed.
+
+    The caller holds the case's lock.
+    """
+    if index is None:
+        return
+    for entry in index.variants.values():
+        path = safe_path(root, entry.raw_results, root.index(index.case))
+        successor = _successor(path)
+        if not successor.exists():
+            continue
+        if digest_file(successor) == entry.raw_results_sha256:
+            rename(successor, path)
+        else:
+            successor.unlink()
+
+
+def _successor(path: Path) -> Path:
+    return path.with_name(f"next-{path.name}")
 
 
 def set_aside_seals(root: EvidenceRoot) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -35,9 +36,31 @@ def find_trials(root: EvidenceRoot, case_id: str, variant_id: str, reward_key: s
                 found += _job_trials(job, read_record(plans[job.name], RunPlan), reward_key, foreign)
             else:
                 foreign.append(f"{root.relative(job)}: no plan asked for this job")
+    _refuse(foreign)
+    return found
+
+
+def read_run(
+    root: EvidenceRoot, case_id: str, variant_id: str, folder: str, run: str, reward_key: str
+) -> list[FoundTrial]:
+    """Reads the trials of one run; none where it died before it had a plan or a job folder.
+
+    Raises:
+        EvidenceError: there are trials the plan did not ask for; all are named.
+    """
+    config = root.variant(case_id, variant_id) / folder
+    plan, job = config / f"{run}{PLAN_SUFFIX}", config / "jobs" / run
+    if not plan.exists() or not job.is_dir():
+        return []
+    foreign: list[str] = []
+    found = _job_trials(job, read_record(plan, RunPlan), reward_key, foreign)
+    _refuse(foreign)
+    return found
+
+
+def _refuse(foreign: list[str]) -> None:
     if foreign:
         raise EvidenceError([*foreign, "trials nobody planned are never counted; move them out of the evidence"])
-    return found
 
 
 def _job_trials(job: Path, plan: RunPlan, reward_key: str, foreign: list[str]) -> list[FoundTrial]:
@@ -45,8 +68,8 @@ def _job_trials(job: Path, plan: RunPlan, reward_key: str, foreign: list[str]) -
     asked = {planned.task: plan.attempts for planned in plan.tasks}
     found: list[FoundTrial] = []
     for folder in sorted(p for p in job.iterdir() if p.is_dir()):
-        if not (folder / "config.json").is_file() and not (folder / "result.json").is_file():
-            continue  # Harbor made the folder and died before it wrote anything: there is no trial in it.
+        if not _is_whole(folder / "config.json") and not _is_whole(folder / "result.json"):
+            continue  # Harbor died, or the disk was full, before a file of it was whole: there is no trial in it.
         outcome = read_outcome(folder, reward_key)
         planned = by_path.get(outcome.task_path)
         if planned is None:
@@ -57,6 +80,15 @@ def _job_trials(job: Path, plan: RunPlan, reward_key: str, foreign: list[str]) -
         if count > asked[task]:
             foreign.append(f"{job}: {count} trials of task {task}, but the plan asked for {asked[task]}")
     return found
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a JSON file was written to its end; Harbor writes in place."""
+    try:
+        json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def next_run(config: Path) -> str:
