@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`plan`, `status`, `verify` and `sign`: what they say before and after an execution, and that they write nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+def roles(ended) -> dict[str, tuple[int, int, int]]:
+    return {row["role"]: (row["n_trials"], row["n_kept"], row["n_to_run"]) for row in ended.json["roles"]}
+
+
+def test_a_plan_counts_trials_by_role(run, project):
+    ended = run("plan", "exp", "--json")
+    assert ended.status == 0
+    assert roles(ended) == {"baseline": (3, 0, 3), "control": (3, 0, 3), "mutant": (6, 0, 6)}
+    assert (ended.json["n_trials"], ended.json["n_to_run"], ended.json["environment"]) == (12, 12, "docker")
+    assert ended.json["cost_bound_usd"] is None
+
+
+def test_a_plan_bounds_the_cost_and_holds_it_against_the_budget(run, project):
+    project.edit(
+        "execution.yaml",
+        (
+            "reward_key: reward",
+            "reward_key: reward\nbudget: {max_trials: 10, max_cost_usd: 0.5, cost_bound_per_trial_usd: 0.05}",
+        ),
+    )
+    ended = run("plan", "exp", "--json")
+    assert ended.json["cost_bound_usd"] == pytest.approx(0.6)
+    assert ended.json["warnings"] == [
+        "budget.max_trials is 10, but 12 trials are needed (0 used already): the run will stop half-way",
+        "budget.max_cost_usd is 0.5, but 0.6 USD may be needed: the run may stop half-way",
+    ]
+    text = run("plan", "exp")
+    assert "cost: at most 0.60 USD (12 x 0.05 USD; infrastructure retries come on top)" in text.out
+    assert text.err.count("warning:") == 2
+
+
+def test_a_plan_warns_of_a_design_that_hardly_sees_anything(run, project):
+    project.edit("analysis.yaml", ("{name: deterministic}", "{name: exact, alpha: 0.05}"))
+    project.edit("execution.yaml", ("baseline: {attempts: 1}", "baseline: {attempts: 3}"))
+    project.edit("execution.yaml", ("mutant: {attempts: 1}", "mutant: {attempts: 2}"))
+    ended = run("plan", "exp")
+    assert ended.status == 0
+    assert "warning: desk: boschloo: with 3 baseline and 2 mutant attempts the smallest p is" in ended.err
+
+
+def test_a_plan_with_no_evidence_yet_runs_everything_and_writes_nothing(run, project, tmp_path):
+    assert roles(run("plan", "exp", "--output", "out", "--json")) == roles(run("plan", "exp", "--json"))
+    assert [path.name for path in tmp_path.iterdir()] == ["exp"]
+
+
+def test_status_of_nothing(run, project, tmp_path):
+    ended = run("status", "exp", "--output", "out", "--json")
+    assert ended.status == 0
+    assert ended.json["counts"] == {
+        "raw_results": {"missing": 4}, "mutant_scores": {"missing": 3}, "subset_scores": {"missing": 1},
+        "coverage": {"missing": 1}, "correlation": {"missing": 1},
+    }  # fmt: skip
+    assert not (tmp_path / "out").exists()
+
+
+def test_status_of_a_part_and_after_a_change(run, execute, project):
+    execute("out", without=("idle",))
+    found = {p["key"]: p["state"] for p in run("status", "exp", "--output", "out", "--json").json["partitions"][:4]}
+    assert found == {"desk|baseline": "fresh", "desk|control-1": "fresh", "desk|short": "fresh", "desk|idle": "missing"}
+    project.edit("case.yaml", ("max_actions: 1", "max_actions: 2"))
+    project.sign()
+    ended = run("status", "exp", "--output", "out")
+    (line,) = [line for line in ended.out.splitlines() if line.startswith("raw_results") and "desk|short" in line]
+    assert line.split(maxsplit=3)[2:] == [
+        "stale",
+        "agent, operator, tasks, environment or attempts have changed since it ran",
+    ]
+    assert "desk|baseline" not in ended.out
+    assert "desk|baseline" in run("status", "exp", "--output", "out", "--all").out
+
+
+def test_status_of_a_whole_experiment(run, execute):
+    execute("out")
+    run("run-experiment", "exp", "--results", "out")
+    ended = run("status", "exp", "--output", "out", "--json")
+    assert ended.json["is_sealed"]
+    assert {p["state"] for p in ended.json["partitions"]} == {"fresh"}
+
+
+def test_status_of_another_run_is_refused(run, execute):
+    execute("out", run_id="first")
+    ended = run("status", "exp", "--output", "out")
+    assert ended.status == 3
+    assert "holds evidence of run 'first'; expected 'small'" in ended.errors[0]
+    assert run("status", "exp", "--output", "out", "--run-id", "first").status == 0
+
+
+def test_verify_counts_what_is_there(run, project):
+    before = project.snapshot()
+    ended = run("verify", "exp")
+    assert ended.status == 0
+    assert ended.out == (
+        "case desk: 3 tasks, 2 mutants, 2 subsets, 4 variants\nexperiment small: all pins hold, nothing is wrong\n"
+    )
+    assert project.snapshot() == before
+    assert run("verify", "exp", "--json").json["cases"]["desk"]["n_subsets"] == 2
+
+
+def test_sign_says_what_it_wrote(run, unsigned):
+    assert run("sign", "exp").out == "wrote exp/case.yaml\nwrote exp/cases.yaml\n6 pins hold\n"
+    assert run("sign", "exp").out == "6 pins hold\n"
+    assert run("sign", "exp/experiment.yaml", "--json").json == {"n_pins": 6, "changed": []}
+
+
+def test_subsets_are_generated_and_signed(run, project):
+    ended = run("subsets", "generate", "exp/case.yaml", "--count", "4", "--sizes", "1,2")
+    assert ended.status == 2
+    assert "exists and holds something else" in ended.errors[0]
+    ended = run("subsets", "generate", "exp/case.yaml", "--count", "4", "--sizes", "1,2", "--force", "--json")
+    assert ended.json == {"path": "exp/subsets.yaml", "n_subsets": 4, "n_by_size": {"1": 2, "2": 2}}
+    assert run("verify", "exp").status == 2
+    run("sign", "exp")
+    assert run("verify", "exp", "--json").json["cases"]["desk"]["n_subsets"] == 4
+    assert run("subsets", "generate", "exp/case.yaml", "--sizes", "one").status == 2
+    assert run("subsets", "generate", "exp/case.yaml", "--sizes", "9", "-o", "new.yaml").status == 2
+    assert not Path("new.yaml").exists()
