@@ -27,18 +27,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("ignore::dagster.SupersessionWarning"))
 
 
+def _load(name: str) -> ModuleType:
+    """Loads a module of this folder, which is no package."""
+    full = f"mb_tests_{name}"
+    if full not in sys.modules:
+        spec = importlib.util.spec_from_file_location(full, HERE / f"{name}.py")
+        assert spec
+        assert spec.loader
+        sys.modules[full] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[full])
+    return sys.modules[full]
+
+
 @pytest.fixture(scope="session")
 def small() -> ModuleType:
     """The module that builds small experiments."""
-    name = "mb_small_experiment"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, HERE / "small_experiment.py")
-        assert spec
-        assert spec.loader
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
+    return _load("small_experiment")
+
+
+@pytest.fixture(scope="session")
+def processes() -> ModuleType:
+    """The module that finds processes."""
+    return _load("processes")
 
 
 @pytest.fixture
