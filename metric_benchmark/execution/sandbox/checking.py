@@ -18,13 +18,11 @@ from metric_benchmark.execution.sandbox.process import (
 )
 
 _PROBE_SECONDS = 10.0
+# Kernel settings that forbid user namespaces: the value that does, what to set, whether root is free of it.
 _SWITCHES = {
-    "/proc/sys/kernel/unprivileged_userns_clone": ("0", "set kernel.unprivileged_userns_clone to 1"),
-    "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": (
-        "1",
-        "set kernel.apparmor_restrict_unprivileged_userns to 0",
-    ),
-    "/proc/sys/user/max_user_namespaces": ("0", "raise user.max_user_namespaces"),
+    "user/max_user_namespaces": ("0", "user.max_user_namespaces=10000", False),
+    "kernel/unprivileged_userns_clone": ("0", "kernel.unprivileged_userns_clone=1", True),
+    "kernel/apparmor_restrict_unprivileged_userns": ("1", "kernel.apparmor_restrict_unprivileged_userns=0", True),
 }
 
 
@@ -55,13 +53,13 @@ def _probe() -> None:
 
 
 def _advice() -> str:
-    if os.geteuid() != 0:
-        for path, (bad, remedy) in _SWITCHES.items():
-            try:
-                if Path(path).read_text(encoding="ascii").strip() == bad:
-                    return f" ({remedy}, run as root, or use the docker environment)"
-            except OSError:
-                continue
+    for path, (bad, remedy, root_is_free) in _SWITCHES.items():
+        try:
+            forbids = Path("/proc/sys", path).read_text(encoding="ascii").strip() == bad
+        except OSError:
+            continue  # this kernel has no such setting
+        if forbids and not (root_is_free and os.geteuid() == 0):
+            return f" (allow user namespaces with `sysctl -w {remedy}`, or use the docker environment)"
     return " (in a container, user namespaces and mounts must be allowed; or use the docker environment)"
 
 

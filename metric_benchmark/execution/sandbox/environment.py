@@ -224,7 +224,8 @@ class LocalSandboxEnvironment(BaseEnvironment):
     async def _download(self, source: str, target: Path, *, folder: bool) -> None:
         skipped = await download(self._running(), source, target, folder=folder, max_bytes=2 * self._disk_mb() << 20)
         if skipped:
-            self.logger.warning(f"left out of the download of {source}: {', '.join(skipped)}")
+            names = ", ".join(skipped).encode(errors="replace").decode()  # a name may be no text
+            self.logger.warning(f"left out of the download of {source}: {names}")
 
 
 class _LineRelay:

@@ -102,6 +102,14 @@ def test_users_of_a_roots_sandbox(root_driver, start):
     assert sandbox.run("su agent -c 'id -u'").output == "1000\n"
 
 
+@pytest.mark.parametrize("accounts", ["mkfifo /etc/passwd", "ln -s /dev/zero /etc/passwd", "mkdir /etc/passwd", "true"])
+def test_hostile_account_files_do_not_hold_a_command_up(root_driver, start, accounts):
+    sandbox = start(root_driver)
+    sandbox.run(f"rm /etc/passwd; {accounts}")
+    assert sandbox.run("true", user="agent", timeout=5).output.startswith("sandbox: unable to find user agent")
+    assert sandbox.run("grep Uid /proc/self/status", user="1000", timeout=5).output.split()[1] == "1000"
+
+
 def test_an_ordinary_users_sandbox_knows_only_root(driver, start):
     if driver.kind != "ordinary":
         pytest.skip("about ordinary users")

@@ -100,7 +100,7 @@ def test_other_processes_are_invisible(driver, start):
         "grep -q . /proc/kallsyms /proc/keys /proc/kmsg /proc/slabinfo /proc/iomem",
         "chroot /proc/1/root true",
         "renice -n -5 1",
-        "dmesg",
+        "chrt --fifo 1 true",
     ],
 )
 def test_protection_cannot_be_undone(shared_sandbox, attempt):

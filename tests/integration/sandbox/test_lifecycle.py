@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -111,18 +109,6 @@ def test_many_sandboxes_at_once(driver, start):
     assert [sandbox.run(f"echo {n} > /n; cat /n").output for n, sandbox in enumerate(made)] == [
         f"{n}\n" for n in range(12)
     ]
-
-
-def test_the_check_is_quick_and_does_not_load_harbor():
-    code = (
-        "import sys, time; from metric_benchmark.execution.sandbox import check_sandbox; t = time.monotonic(); "
-        "r = check_sandbox(); print(r == [] or r, time.monotonic() - t, 'harbor' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    works, seconds, harbor = done.stdout.split(" ") if done.stdout.startswith("True") else pytest.skip(done.stdout)
-    assert works == "True"
-    assert harbor == "False\n"
-    assert float(seconds) < 1.0  # some 50 ms on an idle machine
 
 
 def _children_named(parent: int, name: str) -> list[int]:

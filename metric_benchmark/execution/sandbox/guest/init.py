@@ -34,7 +34,7 @@ def run_init(spec: dict[str, Any], channel: socket.socket) -> NoReturn:
         status = 0
     except BaseException as error:  # noqa: BLE001 - PID 1 must not return into the launcher's code
         with contextlib.suppress(OSError):
-            channel.send(json.dumps({"error": str(error) or type(error).__name__}).encode())
+            channel.send(json.dumps({"error": kernel.describe(error)}).encode())
     os._exit(status)
 
 

@@ -54,6 +54,14 @@ def _check(result: int, what: str) -> int:
     return result
 
 
+def describe(error: BaseException) -> str:
+    """One line that says what failed, without the error's number."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, bytes | str) else ""
+        return where + error.strerror
+    return str(error) or type(error).__name__
+
+
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
     """``mount(2)``; an error names what was mounted where."""
     result = _libc.mount(

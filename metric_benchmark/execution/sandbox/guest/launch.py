@@ -118,7 +118,7 @@ def _enter_namespaces(spec: dict[str, Any], channel: socket.socket, unshared: in
                 run_init(spec, channel)
             _send(channel, {"pid": first})
     except BaseException as error:  # noqa: BLE001 - this process ends here, whatever happened
-        _send(channel, {"error": str(error) or type(error).__name__})
+        _send(channel, {"error": kernel.describe(error)})
     os._exit(0)
 
 

@@ -50,7 +50,7 @@ def supervise(control: socket.socket, private_network: int | None, max_processes
     except EOFError:
         pass  # the host has hung up
     except BaseException as error:  # noqa: BLE001 - this process ends here, whatever happened
-        _reply(control, {"error": str(error) or type(error).__name__})
+        _reply(control, {"error": kernel.describe(error)})
     os._exit(0)
 
 
