@@ -72,7 +72,7 @@ def _rewrite(source: YamlSource, pins: list[tuple[Location, str]]) -> list[Path]
     after = set_pins(before, pins)
     if after == before:
         return []
-    _replace(source.path, after)
+    replace_text(source.path, after)
     return [source.path]
 
 
@@ -125,7 +125,12 @@ def _edit(text: str, node: yaml.MappingNode, digest: str) -> tuple[int, int, str
     return end, end, f"{newline}{' ' * key.start_mark.column}sha256: {digest}"
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_text(path: Path, text: str) -> None:
+    """Replaces a YAML file by an edited one, atomically; its mode stays.
+
+    Raises:
+        StorageError: it cannot be written; the old file is intact.
+    """
     with storage_errors(path):
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:

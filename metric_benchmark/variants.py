@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from metric_benchmark.config import Case, Experiment
@@ -119,32 +120,38 @@ class _Agent:
 
     @classmethod
     def resolve(cls, case: Case, location: Location, spec: AgentSpec, problems: list[Problem]) -> _Agent | None:
-        shared: dict[str, Any] = {"model_name": spec.model_name, "env": dict(spec.env)}
+        harbor = harbor_agent(spec, case.folder)
         if spec.bundle is not None:
-            bundle = {
-                "bundle_sha256": spec.bundle.sha256 or "",
-                "entry": spec.entry,
-                "agent_kwargs": dict(spec.kwargs),
-            }
-            harbor = {
-                "import_path": BUNDLE_AGENT,
-                "kwargs": {"bundle_dir": str(case.path_of(spec.bundle)), **bundle},
-                **shared,
-            }
-            return cls(harbor, {"bundle": bundle, **shared}, spec.bundle.sha256 or "")
+            # Where the bundle lies is no part of what it does.
+            bundle = {key: value for key, value in harbor["kwargs"].items() if key != "bundle_dir"}
+            identity = {"bundle": bundle, "model_name": harbor["model_name"], "env": harbor["env"]}
+            return cls(harbor, identity, spec.bundle.sha256 or "")
         if spec.import_path is not None:
-            own = {"import_path": spec.import_path, "kwargs": dict(spec.kwargs), **shared}
             try:
-                return cls(own, own, import_path_digest(spec.import_path))
+                return cls(harbor, harbor, import_path_digest(spec.import_path))
             except ConfigError as error:
                 problems.append(case.source.problem((*location, "import_path"), str(error)))
                 return None
-        own = {"name": spec.name, "kwargs": dict(spec.kwargs), **shared}
         unknown = unknown_agent(spec.name or "")
         if unknown:
             problems.append(case.source.problem((*location, "name"), unknown))
             return None
-        return cls(own, own, "")
+        return cls(harbor, harbor, "")
+
+
+def harbor_agent(spec: AgentSpec, folder: Path) -> dict[str, Any]:
+    """Returns the fields of Harbor's `AgentConfig` for an agent of a case file in `folder`."""
+    shared: dict[str, Any] = {"model_name": spec.model_name, "env": dict(spec.env)}
+    if spec.bundle is not None:
+        kwargs = {
+            "bundle_dir": str((folder / spec.bundle.path).resolve()),
+            "bundle_sha256": spec.bundle.sha256 or "",
+            "entry": spec.entry,
+            "agent_kwargs": dict(spec.kwargs),
+        }
+        return {"import_path": BUNDLE_AGENT, "kwargs": kwargs, **shared}
+    source = {"name": spec.name} if spec.import_path is None else {"import_path": spec.import_path}
+    return {**source, "kwargs": dict(spec.kwargs), **shared}
 
 
 def unknown_agent(name: str) -> str | None:

@@ -108,6 +108,11 @@ def read_yaml(path: Path, shown: str | None = None) -> YamlSource:
         raise ConfigError(Problem(shown, "no such file; check the path that names it")) from None
     except OSError as error:
         raise ConfigError(Problem(shown, f"cannot be read: {error.strerror}")) from None
+    return parse_yaml(path, data, shown)
+
+
+def parse_yaml(path: Path, data: bytes, shown: str) -> YamlSource:
+    """Parses what a YAML file of ours holds, or shall hold; see `read_yaml`."""
     if len(data) > MAX_BYTES:
         raise ConfigError(Problem(shown, f"{len(data)} bytes; expected at most {MAX_BYTES}"))
     try:
