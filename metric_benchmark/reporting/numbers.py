@@ -88,6 +88,14 @@ def residual_ranks(points: MetricPoints) -> tuple[Floats, Floats] | None:
     return _without(x, z), _without(y, z)
 
 
+def partial_correlation(x: Floats, y: Floats, z: Floats) -> float:
+    """Returns the correlation of the ranks of x and y with those of z held constant; NaN where it is undefined."""
+    a, b = _without(_ranks(x), _ranks(z)), _without(_ranks(y), _ranks(z))
+    scale = float(np.sqrt((a @ a) * (b @ b)))
+    # Rounding leaves a little of what z explains entirely.
+    return float(a @ b) / scale if scale > 1e-9 * len(x) else math.nan
+
+
 def order_matrix(matrix: Bools) -> tuple[list[int], list[int]]:
     """Returns an order of rows and of columns in which similar ones are neighbours (average linkage, Hamming)."""
     return _order(matrix), _order(matrix.T)
