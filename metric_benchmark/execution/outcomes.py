@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pydantic.dataclasses
+
 from metric_benchmark.errors import EvidenceError
 from metric_benchmark.hashing import digest_bytes, digest_file
 from metric_benchmark.records.execution import Status
-from metric_benchmark.records.trajectories import digest_trajectory
+from metric_benchmark.records.trajectories import combine_digests, trajectory_files
 
 #: Failures of the machinery around the agent: they say nothing about the agent and are run again.
 INFRASTRUCTURE = frozenset(
@@ -49,11 +51,13 @@ _EXEC_TIMEOUT = "Command timed out after"
 _ENVIRONMENT_CODE = ("harbor/environments/", "metric_benchmark/execution/sandbox")
 
 
-@dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True)
 class Outcome:
     """What a native trial folder says, before it is given a rank among its task's attempts.
 
-    `reward` follows `records.execution.Trial`; `task_path` is the task folder Harbor was given.
+    `reward`, `task_checksum` and `task_digest` follow `records.execution.Trial`; `task_path` is the task Harbor was
+    given: a folder, or the name of a published task. `native_name`, `job_id` and `agent` are what the trial's own
+    config.json says it is.
     """
 
     trial: str
@@ -73,6 +77,10 @@ class Outcome:
     result_sha256: str | None
     trajectory_sha256: str | None
     files_sha256: dict[str, str]
+    task_digest: str | None = None
+    native_name: str | None = None
+    job_id: str | None = None
+    agent: Json = field(default_factory=lambda: {})
 
 
 def read_outcome(trial_dir: Path, reward_key: str) -> Outcome:
@@ -81,32 +89,39 @@ def read_outcome(trial_dir: Path, reward_key: str) -> Outcome:
     A reward file without a finished result.json is not a result.
 
     Raises:
-        EvidenceError: the folder names no task (its config.json is missing or damaged).
+        EvidenceError: the folder names no task (its config.json is missing or damaged), or a file is not of the form
+            Harbor writes.
     """
-    config = _read_json(trial_dir / "config.json")
-    task_path = str(_part(config or {}, "task").get("path") or "")
+    try:
+        return _read_outcome(trial_dir, reward_key)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        what = " ".join(str(error).split())[:200]
+        raise EvidenceError(
+            f"{trial_dir}/result.json: not of the form Harbor writes ({type(error).__name__}: {what}); restore it "
+            "from a backup, or move the trial's folder away"
+        ) from error
+
+
+def _read_outcome(trial_dir: Path, reward_key: str) -> Outcome:
+    data = {name: _read(trial_dir / name) for name in ("config.json", "lock.json", "result.json")}
+    config = _parse(data["config.json"]) or {}
+    task_path = _task_path(_part(config, "task"))
     if not task_path:
         raise EvidenceError(
             f"{trial_dir}/config.json: missing or damaged, so the trial belongs to no task; move the folder away if it "
             "is not part of this run"
         )
-    result_file = trial_dir / "result.json"
-    data = result_file.read_bytes() if result_file.is_file() else b""
-    result = _parse(data)
-    if result is None or result.get("finished_at") is None:
-        reason = "result.json is missing" if not data else "result.json is unfinished or damaged"
-        return Outcome(
-            trial=trial_dir.name, task_path=task_path, status="cancelled", reason=reason, reward=None,
-            native_reward=None,
-            started_at=(result or {}).get("started_at"), duration_s=None, cost_usd=None, n_input_tokens=None,
-            n_output_tokens=None, exception=None, flags=(), task_checksum=None,
-            result_sha256=digest_bytes(data) if data else None, trajectory_sha256=None, files_sha256={},
-        )  # fmt: skip
-    status, reason, reward, native, flags = classify(result, reward_key)
-    if (trial_dir / "verifier" / "reward.txt").is_file() and (trial_dir / "verifier" / "reward.json").is_file():
+    files = native_files(trial_dir)
+    digests = {name: digest_bytes(data[name]) for name in ("config.json", "lock.json") if data[name]}
+    digests |= {name: digest_file(trial_dir / name) for name in files.others}
+    trajectories = {name: digest_file(trial_dir / name) for name in files.trajectories}
+    result = _parse(data["result.json"])
+    is_finished = result is not None and result.get("finished_at") is not None
+    status, reason, reward, native, flags = _judge(result or {}, reward_key, is_finished, bool(data["result.json"]))
+    if is_finished and files.has_two_rewards:
         flags = (*flags, "two_reward_files")
-    contexts = _contexts(result)
-    exceptions = _exceptions(result)
+    contexts = _contexts(result or {})
+    exceptions = _exceptions(result or {})
     return Outcome(
         trial=trial_dir.name,
         task_path=task_path,
@@ -114,18 +129,68 @@ def read_outcome(trial_dir: Path, reward_key: str) -> Outcome:
         reason=reason,
         reward=reward,
         native_reward=native,
-        started_at=result.get("started_at"),
-        duration_s=_duration(result),
+        started_at=(result or {}).get("started_at"),
+        duration_s=_duration(result or {}),
         cost_usd=_total(contexts, "cost_usd"),
         n_input_tokens=_whole(_total(contexts, "n_input_tokens")),
         n_output_tokens=_whole(_total(contexts, "n_output_tokens")),
         exception=exceptions[0]["exception_type"] if exceptions else None,
         flags=flags,
-        task_checksum=result.get("task_checksum"),
-        result_sha256=digest_bytes(data),
-        trajectory_sha256=digest_trajectory(trial_dir),
-        files_sha256=_file_digests(trial_dir),
+        task_checksum=(result or {}).get("task_checksum"),
+        result_sha256=digest_bytes(data["result.json"]) if data["result.json"] else None,
+        trajectory_sha256=combine_digests(trajectories),
+        # The usual single trajectory has its digest in `trajectory_sha256`; several are listed, to say which differs.
+        files_sha256=dict(sorted((digests | (trajectories if len(trajectories) > 1 else {})).items())),
+        task_digest=_part(_parse(data["lock.json"]) or {}, "task").get("digest"),
+        native_name=config.get("trial_name"),
+        job_id=config.get("job_id"),
+        agent=_part(config, "agent"),
     )
+
+
+def _judge(
+    result: Json, reward_key: str, is_finished: bool, is_there: bool
+) -> tuple[Status, str | None, float | None, float | None, tuple[str, ...]]:
+    """Classifies a result; a reward file without a finished result.json is not a result."""
+    if is_finished:
+        return classify(result, reward_key)
+    reason = "result.json is unfinished or damaged" if is_there else "result.json is missing"
+    return "cancelled", reason, None, None, ()
+
+
+def _task_path(task: Json) -> str:
+    """Names the task as a trial's configuration does: its folder, or the name it is published under."""
+    if task.get("path"):
+        return str(task["path"])
+    return "@".join(str(task[key]) for key in ("name", "ref") if task.get(key))
+
+
+@dataclass(frozen=True)
+class NativeFiles:
+    """The files of a trial a verdict or a coverage rests on, by path below its folder.
+
+    Left out are result.json, config.json and lock.json, which are always read, and what nothing is computed from: logs,
+    what the agent wrote besides its trajectory, the verifier's output besides the reward, artifacts.
+    """
+
+    others: tuple[str, ...]
+    trajectories: tuple[str, ...]
+
+    @property
+    def has_two_rewards(self) -> bool:
+        """Whether a verifier left both reward.txt and reward.json; an agent can write one of them."""
+        return any(name.endswith("reward.txt") and f"{name[:-4]}.json" in self.others for name in self.others)
+
+
+def native_files(trial_dir: Path) -> NativeFiles:
+    """Lists the files of a trial that records cover by digest."""
+    steps = sorted(trial_dir.glob("steps/*/verifier")) if (trial_dir / "steps").is_dir() else []
+    names = ["exception.txt"]
+    for verifier in (trial_dir / "verifier", *steps):
+        below = verifier.relative_to(trial_dir).as_posix()
+        names += [f"{below}/reward.json", f"{below}/reward.txt"]
+    trajectories = (path.relative_to(trial_dir).as_posix() for path in trajectory_files(trial_dir))
+    return NativeFiles(tuple(name for name in names if (trial_dir / name).is_file()), tuple(trajectories))
 
 
 def classify(result: Json, reward_key: str) -> tuple[Status, str | None, float | None, float | None, tuple[str, ...]]:
@@ -240,18 +305,11 @@ def _duration(result: Json) -> float | None:
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
 
 
-def _file_digests(trial_dir: Path) -> dict[str, str]:
-    """Digests the native files a verdict rests on, by path below the trial folder."""
-    wanted = ["config.json", "lock.json", "verifier/reward.txt", "verifier/reward.json"]
-    wanted += sorted(p.relative_to(trial_dir).as_posix() for p in trial_dir.glob("steps/*/agent/trajectory.json"))
-    return {name: digest_file(trial_dir / name) for name in wanted if (trial_dir / name).is_file()}
-
-
-def _read_json(path: Path) -> Json | None:
+def _read(path: Path) -> bytes:
     try:
-        return _parse(path.read_bytes())
-    except OSError:
-        return None
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def _parse(data: bytes) -> Json | None:

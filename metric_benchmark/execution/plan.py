@@ -113,6 +113,7 @@ def _record(task: str, attempt: int, found: FoundTrial) -> Trial:
         exception=outcome.exception,
         flags=outcome.flags,
         task_checksum=outcome.task_checksum,
+        task_digest=outcome.task_digest,
         result_sha256=outcome.result_sha256,
         trajectory_sha256=outcome.trajectory_sha256,
         files_sha256=outcome.files_sha256,

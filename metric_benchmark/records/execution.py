@@ -23,7 +23,11 @@ class PlannedTask(Shape):
 
 
 class RunPlan(Record):
-    """`run-N.plan.json`: what run N was asked to do, written before it starts; uniform in attempts."""
+    """`run-N.plan.json`: what run N was asked to do, written before it starts; uniform in attempts.
+
+    `imported_from` is set where nothing was asked for: a job someone had paid for elsewhere was adopted. `attempts` is
+    then the most trials a task has in it, and `deviations` says in what it differs from a run of ours.
+    """
 
     SCHEMA: ClassVar[str] = "metric-benchmark/run-plan/v1"
 
@@ -36,6 +40,8 @@ class RunPlan(Record):
     attempts: int
     tasks: tuple[PlannedTask, ...]
     created_at: str
+    imported_from: str | None = None
+    deviations: tuple[str, ...] = ()
 
 
 class Trial(Shape):
@@ -43,7 +49,8 @@ class Trial(Shape):
 
     `reward` is what stage 2 counts: the verifier's number under the configured key, 0 for an agent error, null where
     there is no verdict. `native_reward` is what Harbor recorded under that key, whatever we made of it. `attempt` is
-    the rank by start time, from 1.
+    the rank by start time, from 1. `task_checksum` and `task_digest` are Harbor's two digests of the task folder: that
+    of result.json and that of lock.json.
     """
 
     task: str
@@ -64,6 +71,7 @@ class Trial(Shape):
     exception: str | None = None
     flags: tuple[str, ...] = ()
     task_checksum: str | None = None
+    task_digest: str | None = None
     result_sha256: str | None
     trajectory_sha256: str | None
     files_sha256: dict[str, str] = {}
@@ -75,7 +83,11 @@ class Trial(Shape):
 
 
 class RawResults(Record):
-    """`raw-results.json`: one record per (task, attempt) of a variant."""
+    """`raw-results.json`: one record per (task, attempt) of a variant.
+
+    `evidence` holds the digests of what no trial's record covers: plans, files of jobs, and trials that were not
+    chosen; by path below the variant's folder.
+    """
 
     SCHEMA: ClassVar[str] = "metric-benchmark/raw-results/v1"
 
@@ -87,6 +99,7 @@ class RawResults(Record):
     attempts: int
     tasks: tuple[str, ...]
     environment: dict[str, object]
+    reward_key: str | None = None
     trials: tuple[Trial, ...]
 
     @property
