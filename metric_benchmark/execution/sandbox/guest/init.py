@@ -11,6 +11,7 @@ import json
 import os
 import select
 import socket
+import time
 from typing import Any, NoReturn
 
 from . import kernel
@@ -100,13 +101,13 @@ def _serve(spec: dict[str, Any], channel: socket.socket, private: int | None, wa
     while True:
         if not poll.poll(_WATCH_MS if watched else None):
             if sum(name.isdigit() for name in os.listdir("/proc")) > spec["max_processes"]:
-                kernel.kill_all_others()
+                _kill_everything()
             continue
         data, fds = kernel.receive_with_descriptors(channel, 16, 1)
         if not data:
             return
         if not fds:  # the host gave up on a supervisor that does not answer
-            kernel.kill_all_others()
+            _kill_everything()
             continue
         try:
             child = os.fork()
@@ -119,3 +120,13 @@ def _serve(spec: dict[str, Any], channel: socket.socket, private: int | None, wa
             supervise(socket.socket(fileno=fds[0]), private, spec["max_processes"])
         for fd in fds:
             os.close(fd)
+
+
+def _kill_everything() -> None:
+    """Kill all other processes and see them gone; what the host asks for next does not meet them any more."""
+    until = time.monotonic() + 2.0
+    with contextlib.suppress(ChildProcessError):
+        while time.monotonic() < until:
+            kernel.kill_all_others()
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:  # all are children of PID 1 in the end, and reaped by the kernel
+                time.sleep(0.001)
