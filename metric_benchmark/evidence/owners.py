@@ -33,6 +33,10 @@ class Owner:
     def __str__(self) -> str:
         return f"pid {self.pid} on {self.host}, started {self.start}"
 
+    def to_json(self) -> str:
+        """Returns what `parse_owner` reads."""
+        return json.dumps(asdict(self))
+
     @property
     def is_gone(self) -> bool:
         """Whether the process is known to have ended; nothing is known of other machines."""
@@ -59,19 +63,22 @@ def add_owner(path: Path, *, is_alone: bool) -> None:
     """Writes this process into a lock's file; where it is alone, in place of all who held it before."""
     # Others that share the lock append theirs at the same time.
     with path.open("wb" if is_alone else "ab", buffering=0) as stream:
-        stream.write(json.dumps(asdict(me())).encode() + b"\n")
+        stream.write(me().to_json().encode() + b"\n")
 
 
 def read_owners(handle: int) -> list[Owner]:
     """Returns who wrote into a lock's file, the latest last; lines that are not whole are left out."""
     start = max(0, os.fstat(handle).st_size - _TAIL_BYTES)
-    found: list[Owner] = []
-    for line in os.pread(handle, _TAIL_BYTES, start).splitlines():
-        try:
-            found.append(Owner(**json.loads(line)))
-        except (ValueError, TypeError):
-            continue
-    return found
+    owners = [parse_owner(line) for line in os.pread(handle, _TAIL_BYTES, start).splitlines()]
+    return [owner for owner in owners if owner is not None]
+
+
+def parse_owner(text: bytes | str) -> Owner | None:
+    """Reads an owner; None where it is none."""
+    try:
+        return Owner(**json.loads(text))
+    except (ValueError, TypeError):
+        return None
 
 
 @functools.cache

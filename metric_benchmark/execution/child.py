@@ -14,11 +14,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from metric_benchmark.errors import ConfigError, ExecutionError
+from metric_benchmark.evidence.locks import Held
+from metric_benchmark.evidence.writes import cannot_be_written
 from metric_benchmark.execution.forkserver import shared_server
-from metric_benchmark.execution.worker import JobRequest
-
-#: How long a cancelled job may take to stop its environments before it is killed, in seconds.
-STOP_GRACE_S = 30.0
+from metric_benchmark.execution.worker import STOP_GRACE_S, JobRequest
 
 type Event = dict[str, Any]
 
@@ -27,9 +26,17 @@ class HarborChild:
     """One child process that runs Harbor jobs in turn; use as a context manager.
 
     Leaving the context ends the child: it cancels what runs, stops its environments and is killed if it does not.
+
+    Args:
+        held: a lock the child holds until it ends, also where its parent dies before it.
+
+    Attributes:
+        was_killed: the child did not end by itself, so that its environments may be left.
     """
 
-    def __init__(self) -> None:
+    was_killed = False
+
+    def __init__(self, held: Held | None = None) -> None:
         # Closed by `close`, which leaving the context calls.
         self._log = tempfile.TemporaryFile(prefix="mb-harbor-")  # noqa: SIM115
         their_input, our_output = os.pipe()
@@ -37,7 +44,9 @@ class HarborChild:
         self._requests = os.fdopen(our_output, "wb")
         self._events = os.fdopen(our_input, "rb")
         try:
-            self._process = shared_server().start(their_input, their_output, self._log.fileno())
+            self._process = shared_server().start(
+                their_input, their_output, self._log.fileno(), None if held is None else held.fd
+            )
         finally:
             os.close(their_input)
             os.close(their_output)
@@ -60,6 +69,7 @@ class HarborChild:
         Raises:
             ConfigError: the job was refused before any trial started; with all reasons.
             ExecutionError: Harbor could not run the job, or the child died.
+            StorageError: Harbor could not write; the job is to be given up, since every other trial would fail as well.
         """
         try:
             self._requests.write(request.model_dump_json().encode() + b"\n")
@@ -73,6 +83,8 @@ class HarborChild:
                     on_event(event)
                 case "refused":
                     raise ConfigError(list(event["problems"]))
+                case "disk_full":
+                    raise cannot_be_written(event["file"], event["why"])
                 case "job_error":
                     raise JobFailedError(f"Harbor could not run the job: {event['type']}: {event['message']}")
                 case "job_end":
@@ -87,10 +99,10 @@ class HarborChild:
             self._requests.close()
         try:
             if not self._process.wait(STOP_GRACE_S):
-                self._process.signal(signal.SIGKILL)
+                self._kill()
         except BaseException:
             # A second interrupt while we wait: stop waiting, leave nothing behind.
-            self._process.signal(signal.SIGKILL)
+            self._kill()
             raise
         finally:
             self._process.wait()
@@ -98,7 +110,12 @@ class HarborChild:
             self._events.close()
             self._log.close()
 
+    def _kill(self) -> None:
+        self.was_killed = True
+        self._process.signal(signal.SIGKILL)
+
     def _died(self) -> ExecutionError:
+        self.was_killed = True
         self._process.wait()
         return ChildDiedError(f"the Harbor process died; the end of its log:\n{self._log_tail()}")
 

@@ -34,6 +34,8 @@ PRELOADED = (
 )
 
 _PID = struct.Struct("!q")
+#: Standard input, output and error, and what else a child is to hold.
+_MAX_DESCRIPTORS = 4
 
 
 @dataclass
@@ -97,14 +99,20 @@ class ForkServer:
         """Whether the server lives and belongs to this process, not to one it was forked from."""
         return self._owner == os.getpid() and self._process.poll() is None
 
-    def start(self, stdin: int, stdout: int, stderr: int) -> ForkedChild:
+    def start(self, stdin: int, stdout: int, stderr: int, held: int | None = None) -> ForkedChild:
         """Forks a child that serves jobs on these file descriptors; the caller keeps and closes its own copies.
+
+        Args:
+            stdin: where jobs come from; its end tells the child to stop.
+            stdout: where events go.
+            stderr: where everything else it says goes.
+            held: a descriptor the child keeps open until it ends, and does nothing with: that of a lock.
 
         Raises:
             ExecutionError: the server is gone.
         """
         try:
-            socket.send_fds(self._socket, [b"+"], [stdin, stdout, stderr])
+            socket.send_fds(self._socket, [b"+"], [stdin, stdout, stderr, *([] if held is None else [held])])
             reply = self._socket.recv(_PID.size, socket.MSG_WAITALL)
         except OSError:
             reply = b""
@@ -140,7 +148,7 @@ def serve(connection: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # The kernel reaps; nobody here asks for a child's status.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
-        message, descriptors, _, _ = socket.recv_fds(connection, 1, 3)
+        message, descriptors, _, _ = socket.recv_fds(connection, 1, _MAX_DESCRIPTORS)
         if not message:
             return
         pid = os.fork()
@@ -157,11 +165,12 @@ def _become_worker(descriptors: list[int], main: Callable[[], int]) -> None:
     status = 70
     try:
         os.setsid()
-        for target, descriptor in enumerate(descriptors):
+        for target, descriptor in enumerate(descriptors[:3]):
             os.dup2(descriptor, target)
-        for descriptor in descriptors:
-            if descriptor > 2:
-                os.close(descriptor)
+            os.close(descriptor)
+        for descriptor in descriptors[3:]:
+            # Its own children must not keep it: they may outlive it.
+            os.set_inheritable(descriptor, False)
         sys.stdin = os.fdopen(0, "r", closefd=False)
         sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
         sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)

@@ -3,53 +3,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
+from metric_benchmark import faults
 from metric_benchmark.config.models import ExecutionConfig
+from metric_benchmark.errors import MetricBenchmarkError
 from metric_benchmark.evidence import ledger
 from metric_benchmark.evidence.index import update_index
 from metric_benchmark.evidence.layout import EvidenceRoot
-from metric_benchmark.evidence.locks import lock_variant
-from metric_benchmark.evidence.writes import write_record
+from metric_benchmark.evidence.locks import Held, lock_variant
+from metric_benchmark.evidence.writes import sync_file_system, write_record
 from metric_benchmark.execution.child import ChildDiedError, Event, HarborChild, job_config
-from metric_benchmark.execution.inventory import PLAN_SUFFIX, find_trials, next_run
-from metric_benchmark.execution.plan import FoundTrial, JobPlan, choose_trials, missing_attempts, plan_jobs
+from metric_benchmark.execution.docker_leftovers import label_variables, remove_of_variant
+from metric_benchmark.execution.interrupted import settle_interrupted, settle_run, tidy_case
+from metric_benchmark.execution.inventory import PLAN_SUFFIX, find_trials, next_run, read_run
+from metric_benchmark.execution.plan import FoundTrial, JobPlan, missing_attempts, plan_jobs
+from metric_benchmark.execution.progress import OnProgress, Progress, Tally
+from metric_benchmark.execution.recorded import record_results
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.execution.worker import JobRequest
 from metric_benchmark.hashing import digest_json
 from metric_benchmark.records.base import Implementation
 from metric_benchmark.records.execution import PlannedTask, RawResults, RunPlan
 
-
-@dataclass(frozen=True)
-class Progress:
-    """One step of a variant, for a progress bar or a log.
-
-    Attributes:
-        key: the variant's partition key.
-        kind: `kept` (trials that were there already), `trial_start` or `trial_end`.
-        n_done: trials that count or were tried in this run, so far.
-        n_total: trials the variant asks for.
-        cost_usd: what this run's trials cost so far, where they say.
-    """
-
-    key: str
-    kind: str
-    n_done: int
-    n_total: int
-    task: str | None = None
-    reward: float | None = None
-    exception: str | None = None
-    cost_usd: float | None = None
-
-
 #: (environment, task digest) of tasks that some job of this process ran: Harbor accepts them, no need to ask again.
 _checked_tasks: set[tuple[str, str]] = set()
 
-type OnProgress = Callable[[Progress], None]
+__all__ = ["OnProgress", "Progress", "VariantRun", "VariantSession", "run_variant"]
 
 
 @dataclass(frozen=True)
@@ -61,33 +47,6 @@ class VariantRun:
     n_kept: int
     is_changed: bool
     stopped: str | None = None
-
-
-@dataclass
-class _Tally:
-    """Counts a run's trials for progress."""
-
-    variant: Variant
-    on_progress: OnProgress
-    n_done: int = 0
-    n_run: int = 0
-    cost_usd: float | None = None
-    task_ids: dict[str, str] = field(default_factory=lambda: {})
-
-    def event(self, event: Event) -> None:
-        if event["event"] == "trial_end":
-            self.n_done += 1
-            self.n_run += 1
-            if event["cost_usd"] is not None:
-                self.cost_usd = (self.cost_usd or 0.0) + event["cost_usd"]
-        self.say(event["event"], self.task_ids.get(event["task_path"]), event["reward"], event["exception"])
-
-    def say(
-        self, kind: str, task: str | None = None, reward: float | None = None, exception: str | None = None
-    ) -> None:
-        total = self.variant.n_trials
-        done = min(self.n_done, total)
-        self.on_progress(Progress(self.variant.key, kind, done, total, task, reward, exception, self.cost_usd))
 
 
 def run_variant(
@@ -122,131 +81,267 @@ def run_variant(
         LockedError: another process runs this variant.
         StorageError: the disk is full or not writable.
     """
-    with lock_variant(root, variant.case_id, variant.variant_id):
-        found = find_trials(root, variant.case_id, variant.variant_id, settings.reward_key)
-        _settle_interrupted(root, variant, settings, found)
-        tally = _Tally(variant, on_progress, task_ids={str(task.path): task.id for task in variant.tasks})
-        n_kept = variant.n_trials - sum(missing_attempts(variant.trial_keys, variant.attempts, found).values())
-        tally.n_done = n_kept
-        tally.say("kept")
-        stopped: str | None = None
+    with VariantSession(
+        root, variant, settings, run_id=run_id, implementation=implementation, on_progress=on_progress
+    ) as session:
+        session.run()
+        return session.finish()
+
+
+class VariantSession:
+    """Holds a variant from the first look at its trials to the record of them; use as a context manager.
+
+    `run` may be called more than once, for more attempts each time; other variants may have their turn in between. For
+    arguments and errors see `run_variant`.
+    """
+
+    def __init__(
+        self,
+        root: EvidenceRoot,
+        variant: Variant,
+        settings: ExecutionConfig,
+        *,
+        run_id: str,
+        implementation: Implementation,
+        on_progress: OnProgress = lambda _: None,
+    ) -> None:
+        self._root = root
+        self._variant = variant
+        self._settings = settings
+        self._run_id = run_id
+        self._implementation = implementation
+        self._tally = Tally(variant, on_progress, task_ids={str(task.path): task.id for task in variant.tasks})
+        self._stack = ExitStack()
+        self._held: Held | None = None
+        self._found: list[FoundTrial] = []
+        self._n_kept = 0
+        self._config = root.config(variant.case_id, variant.variant_id, variant.config_hash)
+        self._job: Path | None = None
+
+    def __enter__(self) -> Self:
+        root, variant = self._root, self._variant
         with ExitStack() as stack:
-            child: HarborChild | None = None
-            for _ in range(settings.infrastructure_retries + 1):
-                missing = missing_attempts(variant.trial_keys, variant.attempts, found)
-                left = ledger.trials_left(root, settings.budget)
-                jobs = plan_jobs(missing, max_trials=left)
-                if not jobs:
-                    break
-                tally.n_done = variant.n_trials - sum(missing.values())
-                child = child or stack.enter_context(HarborChild())
-                for job in jobs:
-                    child = _run_job(root, variant, settings, job, run_id, implementation, tally, child, stack)
-                found = find_trials(root, variant.case_id, variant.variant_id, settings.reward_key)
-        missing = missing_attempts(variant.trial_keys, variant.attempts, found)
-        if any(missing.values()):
-            stopped = _why_stopped(root, settings, sum(missing.values()))
-        results = RawResults(
-            run_id=run_id,
+            self._held = stack.enter_context(lock_variant(root, variant.case_id, variant.variant_id))
+            tidy_case(root, variant.case_id)
+            self._settle()
+            self._found = find_trials(root, variant.case_id, variant.variant_id, self._settings.reward_key)
+            self._remove_containers()
+            self._stack = stack.pop_all()
+        self._n_kept = variant.n_trials - sum(self._missing().values())
+        self._tally.n_done = self._n_kept
+        self._tally.say("kept")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._stack:
+            if error is not None:
+                # What was cut short is settled by what it left; if that fails as well, the next run does it.
+                with suppress(MetricBenchmarkError, OSError):
+                    self._settle()
+
+    def run(self, attempts: int | None = None) -> None:
+        """Runs what is missing of the first `attempts` attempts of every task (default: of all)."""
+        with _Child(self._held, self._remove_containers) as child:
+            for _ in range(self._settings.infrastructure_retries + 1):
+                todo = {task: n for task, n in self._missing(attempts).items() if n}
+                if not todo or not self._run_all(todo, child):
+                    return
+
+    def finish(self) -> VariantRun:
+        """Records and indexes what there is."""
+        variant = self._variant
+        n_missing = sum(self._missing().values())
+        results = record_results(
+            self._root,
+            variant,
+            self._found,
+            run_id=self._run_id,
+            reward_key=self._settings.reward_key,
+            implementation=self._implementation,
+        )
+        is_changed = update_index(self._root, results)
+        return VariantRun(results, self._tally.n_run, self._n_kept, is_changed, self._why_stopped(n_missing))
+
+    def _missing(self, attempts: int | None = None) -> dict[str, int]:
+        wanted = self._variant.attempts if attempts is None else min(attempts, self._variant.attempts)
+        return missing_attempts(self._variant.trial_keys, wanted, self._found)
+
+    def _run_all(self, todo: dict[str, int], child: _Child) -> bool:
+        """Runs every missing trial once, in jobs of what the budget still has; whether it had enough."""
+        while todo:
+            reserved = self._reserve(todo)
+            if reserved is None:
+                return False
+            job, reservation = reserved
+            faults.point("run.reserved")
+            self._run_job(job, reservation.run, child)
+            found = self._read_run(reservation.folder, reservation.run)
+            self._found += found
+            settle_run(self._root, reservation, found)
+            todo = {task: n - (job.attempts if task in job.tasks else 0) for task, n in todo.items()}
+            todo = {task: n for task, n in todo.items() if n}
+        return True
+
+    def _reserve(self, todo: dict[str, int]) -> tuple[JobPlan, ledger.Reservation] | None:
+        variant, run = self._variant, next_run(self._config)
+        jobs: list[JobPlan] = []
+
+        def fit(left: int | None) -> ledger.Reservation | None:
+            job = next_job(todo, left)
+            if job is None:
+                return None
+            jobs.append(job)
+            return ledger.Reservation(variant.case_id, variant.variant_id, self._config.name, run, job.n_trials)
+
+        reservation = ledger.reserve_fitting(self._root, self._settings.budget, fit)
+        return None if reservation is None else (jobs[0], reservation)
+
+    def _run_job(self, job: JobPlan, run: str, child: _Child) -> None:
+        """Plans and runs one job; a process that died while it ran is replaced by the next job's."""
+        variant = self._variant
+        plan = self._plan(job, run)
+        write_record(self._config / f"{run}{PLAN_SUFFIX}", plan)
+        faults.point("run.planned")
+        digests = {task.id: task.sha256 for task in variant.tasks}
+        environment = digest_json(dict(variant.environment.identity))
+        checked = {task: (environment, digests[task]) for task in job.tasks}
+        paths = [planned.path for planned in plan.tasks if checked[planned.task] not in _checked_tasks]
+        self._tally.n_done = variant.n_trials - sum(self._missing().values())
+        self._job = self._config / "jobs" / run
+        try:
+            child.process().run_job(self._request(plan, tuple(paths)), self._event)
+            _checked_tasks.update(checked.values())
+        except ChildDiedError:
+            # Its finished trials count; the round after this one runs the others, in a new process.
+            child.close()
+        if self._job.is_dir():
+            # What is recorded next must not outlive what it was recorded of.
+            sync_file_system(self._job)
+        faults.point("run.ended")
+
+    def _event(self, event: Event) -> None:
+        faults.point(f"run.{event['event']}")
+        self._tally.event(event)
+
+    def _plan(self, job: JobPlan, run: str) -> RunPlan:
+        variant = self._variant
+        paths = {task.id: str(task.path) for task in variant.tasks}
+        return RunPlan(
+            run_id=self._run_id,
             case=variant.case_id,
             variant=variant.variant_id,
             role=variant.role,
             config_hash=variant.config_hash,
-            attempts=variant.attempts,
-            tasks=tuple(task.id for task in variant.tasks),
-            environment=dict(variant.environment.identity),
-            trials=choose_trials(variant.trial_keys, variant.attempts, found),
-            implementation=implementation,
-            inputs={f"task:{task.id}": task.sha256 for task in variant.tasks},
-        )
-        is_changed = update_index(root, results)
-        return VariantRun(results, tally.n_run, n_kept, is_changed, stopped)
-
-
-def _run_job(
-    root: EvidenceRoot,
-    variant: Variant,
-    settings: ExecutionConfig,
-    job: JobPlan,
-    run_id: str,
-    implementation: Implementation,
-    tally: _Tally,
-    child: HarborChild,
-    stack: ExitStack,
-) -> HarborChild:
-    """Plans and runs one job; returns the child to use next, a new one where the old one died."""
-    config = root.config(variant.case_id, variant.variant_id, variant.config_hash)
-    run = next_run(config)
-    paths = {task.id: str(task.path) for task in variant.tasks}
-    digests = {task.id: task.sha256 for task in variant.tasks}
-    environment = digest_json(dict(variant.environment.identity))
-    reservation = ledger.Reservation(variant.case_id, variant.variant_id, config.name, run, job.n_trials)
-    if not ledger.reserve(root, settings.budget, reservation):
-        return child
-    plan = RunPlan(
-        run_id=run_id,
-        case=variant.case_id,
-        variant=variant.variant_id,
-        role=variant.role,
-        config_hash=variant.config_hash,
-        run=run,
-        attempts=job.attempts,
-        tasks=tuple(PlannedTask(task=t, trial_key=variant.trial_keys[t], path=paths[t]) for t in job.tasks),
-        created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        implementation=implementation,
-    )
-    write_record(config / f"{run}{PLAN_SUFFIX}", plan)
-    request = JobRequest(
-        job=job_config(
-            jobs_dir=config / "jobs",
             run=run,
             attempts=job.attempts,
-            task_paths=[paths[task] for task in job.tasks],
-            agent=dict(variant.agent),
-            environment=dict(variant.environment.harbor),
-            concurrency=settings.concurrency,
-            multipliers={
-                "agent": settings.timeouts.agent_multiplier,
-                "verifier": settings.timeouts.verifier_multiplier,
-                "setup": settings.timeouts.setup_multiplier,
-            },
-        ),
-        timeout_s=settings.timeouts.job_s,
-        reward_key=settings.reward_key,
-        sandbox=variant.environment.kind == "local",
-        check=tuple(paths[task] for task in job.tasks if (environment, digests[task]) not in _checked_tasks),
-    )
-    before = (tally.n_run, tally.cost_usd or 0.0)
-    try:
-        child.run_job(request, tally.event)
-        _checked_tasks.update((environment, digests[task]) for task in job.tasks)
-    except ChildDiedError:
-        # Its finished trials count; the round after this one runs the others, in a new process.
-        child = stack.enter_context(HarborChild())
-    finally:
-        cost = None if tally.cost_usd is None else tally.cost_usd - before[1]
-        ledger.settle(root, reservation, n_trials=tally.n_run - before[0], cost_usd=cost)
-    return child
-
-
-def _settle_interrupted(
-    root: EvidenceRoot, variant: Variant, settings: ExecutionConfig, found: Sequence[FoundTrial]
-) -> None:
-    """Settles runs that died before they could: what was started is counted as spent."""
-    for run in ledger.spent(root, settings.budget).open.values():
-        if (run.case, run.variant) != (variant.case_id, variant.variant_id):
-            continue
-        trials = [trial for trial in found if (trial.folder, trial.run) == (run.folder, run.run)]
-        costs = [trial.outcome.cost_usd for trial in trials if trial.outcome.cost_usd is not None]
-        ledger.settle(root, run, n_trials=len(trials), cost_usd=sum(costs) if costs else None)
-
-
-def _why_stopped(root: EvidenceRoot, settings: ExecutionConfig, n_missing: int) -> str:
-    left = ledger.trials_left(root, settings.budget)
-    if left is not None and left < n_missing:
-        return (
-            f"the budget is reached with {n_missing} trials to go; raise `budget` in the execution file and run again"
+            tasks=tuple(PlannedTask(task=t, trial_key=variant.trial_keys[t], path=paths[t]) for t in job.tasks),
+            created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            implementation=self._implementation,
         )
-    return (
-        f"{n_missing} trials have no verdict after {settings.infrastructure_retries} retries; run again to retry them"
-    )
+
+    def _request(self, plan: RunPlan, check: tuple[str, ...]) -> JobRequest:
+        variant, timeouts = self._variant, self._settings.timeouts
+        return JobRequest(
+            job=job_config(
+                jobs_dir=self._config / "jobs",
+                run=plan.run,
+                attempts=plan.attempts,
+                task_paths=[planned.path for planned in plan.tasks],
+                agent=dict(variant.agent),
+                environment=dict(variant.environment.harbor),
+                concurrency=self._settings.concurrency,
+                multipliers={
+                    "agent": timeouts.agent_multiplier,
+                    "verifier": timeouts.verifier_multiplier,
+                    "setup": timeouts.setup_multiplier,
+                },
+            ),
+            timeout_s=timeouts.job_s,
+            reward_key=self._settings.reward_key,
+            sandbox=variant.environment.kind == "local",
+            check=check,
+            variables=label_variables(self._root.path, variant.key) if self._has_containers else {},
+        )
+
+    def _read_run(self, folder: str, run: str) -> list[FoundTrial]:
+        variant = self._variant
+        return read_run(self._root, variant.case_id, variant.variant_id, folder, run, self._settings.reward_key)
+
+    def _settle(self) -> None:
+        settle_interrupted(self._root, self._settings.budget, self._settings.reward_key, held=self._variant.key)
+
+    @property
+    def _has_containers(self) -> bool:
+        return self._variant.environment.kind == "docker"
+
+    def _remove_containers(self) -> None:
+        """Removes what a run that was killed left in Docker; nothing of this variant runs now."""
+        if self._has_containers:
+            cut_short = [trial.outcome.trial for trial in self._found if trial.outcome.status == "cancelled"]
+            if self._job is not None and self._job.is_dir():
+                cut_short += [path.name for path in self._job.iterdir() if path.is_dir()]
+            remove_of_variant(self._root.path, self._variant.key, cut_short)
+
+    def _why_stopped(self, n_missing: int) -> str | None:
+        if not n_missing:
+            return None
+        left = ledger.trials_left(self._root, self._settings.budget)
+        if left is not None and left < n_missing:
+            return (
+                f"the budget is reached with {n_missing} trials to go; raise `budget` in the execution file and run "
+                "again"
+            )
+        return (
+            f"{n_missing} trials have no verdict after {self._settings.infrastructure_retries} retries; run again to "
+            "retry them"
+        )
+
+
+class _Child:
+    """The process that runs a variant's jobs: started at the first job, replaced when it died."""
+
+    def __init__(self, held: Held | None, on_killed: Callable[[], None]) -> None:
+        self._held = held
+        self._on_killed = on_killed
+        self._process: HarborChild | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def process(self) -> HarborChild:
+        if self._process is None:
+            self._process = HarborChild(self._held)
+        return self._process
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        try:
+            process.close()
+        finally:
+            if process.was_killed:
+                self._on_killed()
+
+
+def next_job(todo: dict[str, int], left: int | None) -> JobPlan | None:
+    """Returns the next job of what is to be run that fits into what is left of a budget; None when none does.
+
+    A task whose attempts do not all fit is given those that do.
+
+    Args:
+        todo: attempts to run, by task id.
+        left: how many trials may be started; None where there is no limit.
+    """
+    jobs = plan_jobs(todo, max_trials=left)
+    if jobs:
+        return jobs[0]
+    task = next((task for task, n in todo.items() if n > 0), None)
+    return JobPlan(min(todo[task], left), (task,)) if task is not None and left else None

@@ -3,7 +3,8 @@
 
 Requests come on standard input, one JSON object a line; events leave on standard output. Harbor logs to a global logger
 and prints, so that its output goes to standard error and two jobs never share a process at one time. End of input means
-that the parent is gone: the running job is cancelled, its environments are stopped, and the process ends.
+that the parent is gone: the running job is cancelled, its environments are stopped, and the process ends. As long as it
+lives it holds the variant's lock, so that no other run works beside it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,25 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from metric_benchmark import faults
 from metric_benchmark.config.fields import REFERENCE
+from metric_benchmark.execution.docker_leftovers import owner_variable
+from metric_benchmark.execution.storage import full_disk, full_disk_message
+
+#: How long a cancelled job may take to stop its environments before it is killed, in seconds.
+STOP_GRACE_S = 30.0
 
 type Emit = Callable[[dict[str, Any]], None]
 
@@ -28,7 +38,8 @@ type Emit = Callable[[dict[str, Any]], None]
 class JobRequest(BaseModel):
     """One job to run: Harbor's own job configuration and what Harbor has no setting for.
 
-    `check` names the task folders to check before the job; the agent is always checked, on the first task.
+    `check` names the task folders to check before the job; the agent is always checked, on the first task. `variables`
+    are set in the environment of this process: the overlay for Docker makes labels of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,6 +49,7 @@ class JobRequest(BaseModel):
     reward_key: str
     sandbox: bool = False
     check: tuple[str, ...] = ()
+    variables: dict[str, str] = {}
 
 
 def main() -> int:
@@ -48,6 +60,7 @@ def main() -> int:
     def emit(event: dict[str, Any]) -> None:
         output.write(json.dumps(event) + "\n")
 
+    threading.Thread(target=_end_after_parent, name="parent-watch", daemon=True).start()
     try:
         asyncio.run(_serve(emit))
     except asyncio.CancelledError:
@@ -55,6 +68,18 @@ def main() -> int:
     except BrokenPipeError:
         return 1
     return 0
+
+
+def _end_after_parent() -> None:
+    """Ends this process some time after its parent is gone, whatever an agent does to the event loop."""
+    poll = select.poll()
+    poll.register(0, 0)  # Nothing but the other end being closed.
+    poll.poll()
+    time.sleep(STOP_GRACE_S)
+    print("the parent is gone and the job does not stop: ending", file=sys.stderr, flush=True)  # noqa: T201
+    if os.getpgid(0) == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
 
 
 async def _serve(emit: Emit) -> None:
@@ -67,7 +92,8 @@ async def _serve(emit: Emit) -> None:
         loop.add_signal_handler(name, me.cancel)
     emit({"event": "ready"})
     following = asyncio.ensure_future(reader.readline())
-    while line := await following:
+    # A line without an end was cut short by the parent's death.
+    while (line := await following).endswith(b"\n"):
         following = asyncio.ensure_future(reader.readline())
         job = asyncio.ensure_future(_run(JobRequest.model_validate_json(line), emit))
         try:
@@ -86,6 +112,8 @@ async def _run(request: JobRequest, emit: Emit) -> None:
     from harbor.models.job.config import JobConfig
     from harbor.trial.hooks import TrialEvent
 
+    if request.variables:
+        os.environ.update(request.variables | owner_variable())
     config = JobConfig.model_validate(request.job)
     try:
         refused = await refusals(config, frozenset(request.check), sandbox=request.sandbox)
@@ -98,6 +126,10 @@ async def _run(request: JobRequest, emit: Emit) -> None:
         async with asyncio.timeout(request.timeout_s):
             await job.run()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever Harbor raises is reported, never lost
+        full = full_disk(error)
+        if full is not None:
+            emit({"event": "disk_full", "file": full[0], "why": full[1]})
+            return
         emit({"event": "job_error", "type": type(error).__name__, "message": str(error)[:2000]})
         return
     emit({"event": "job_end"})
@@ -105,10 +137,15 @@ async def _run(request: JobRequest, emit: Emit) -> None:
 
 def _reporter(emit: Emit, kind: str, reward_key: str) -> Callable[[Any], Any]:
     async def report(event: Any) -> None:
+        faults.point(f"worker.{kind}")
         try:
             result = event.result
             rewards: dict[str, Any] = (result.verifier_result.rewards if result.verifier_result else None) or {}
             exceptions = result.recorded_exceptions()
+            for item in exceptions:
+                full = full_disk_message(item.exception_type, item.exception_message)
+                if full is not None:
+                    emit({"event": "disk_full", "file": full[0], "why": full[1]})
             emit(
                 {
                     "event": kind,

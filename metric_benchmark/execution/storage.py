@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells a full disk of the host from everything else that can go wrong in a job or a trial of Harbor's."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterator
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+#: How Python words such an error; only its type, message and traceback are left of one that ended a trial.
+_MESSAGE = re.compile(rf"\[Errno (?:{'|'.join(str(number) for number in _FULL)})\] (?P<why>[^:]+)(?:: '(?P<file>.*)')?")
+
+
+def full_disk(error: BaseException) -> tuple[str, str] | None:
+    """Looks for a full disk in an error, in what it came from and in the group it may be.
+
+    Returns:
+        The file and the reason; None when nothing of the kind is in it.
+    """
+    for item in _all(error, set()):
+        if isinstance(item, OSError) and item.errno in _FULL:
+            return str(item.filename or "a file"), item.strerror or "the disk is full"
+    return None
+
+
+def full_disk_message(exception_type: str, message: str) -> tuple[str, str] | None:
+    """Tells by type and message whether a trial ended because the host's disk is full; see `full_disk`.
+
+    A command that finds the disk of its own environment full ends with a status, never with such an exception.
+    """
+    found = _MESSAGE.match(message) if exception_type == "OSError" else None
+    return (found["file"] or "a file", found["why"]) if found else None
+
+
+def _all(error: BaseException, seen: set[int]) -> Iterator[BaseException]:
+    if id(error) in seen:
+        return
+    seen.add(id(error))
+    yield error
+    inner: list[BaseException | None] = [error.__cause__, error.__context__]
+    if isinstance(error, BaseExceptionGroup):
+        inner += error.exceptions  # pyright: ignore[reportUnknownMemberType]
+    for item in inner:
+        if item is not None:
+            yield from _all(item, seen)
