@@ -207,6 +207,7 @@ try() {
   if ( timeout 5 bash -c "$2" ) >/dev/null 2>&1; then echo "$1 succeeded"; else echo "$1 failed"; fi >> "$log"
 }
 try write_host_file 'echo x > @FOLDER@/planted'
+echo x > /etc/mb-planted
 try write_trial_parent 'echo x > /logs/../../planted && [ -e @FOLDER@/planted ]'
 try read_host_file 'grep -q s3cret @FOLDER@/secret'
 try sysctl 'echo x > /proc/sys/kernel/hostname'
@@ -230,22 +231,25 @@ kill -9 -1
 """
 
 
-def test_a_hostile_task_gets_nowhere(folder, left_over):
+@pytest.mark.parametrize("kind", ["own", "ordinary"])
+def test_a_hostile_task_gets_nowhere(folder, left_over, prefix, kind):
+    if kind == "ordinary" and not prefix:
+        pytest.skip("the suite runs as an ordinary user already")
     (folder / "secret").write_text("s3cret")
     with socket.create_server(("127.0.0.1", 0)) as server:
         solve = _HOSTILE.replace("@FOLDER@", str(folder)).replace("@PORT@", str(server.getsockname()[1]))
-        free = os.statvfs("/").f_bavail
-        result = run_job(folder, make_task(folder, solve=solve))["task"]
+        result = run_job(folder, make_task(folder, solve=solve), prefix=prefix if kind == "ordinary" else ())["task"]
     attempts = (result["folder"] / "agent" / "attempts").read_text().splitlines()
     assert len(attempts) == 13
     assert [line for line in attempts if not line.endswith(" failed")] == []
     assert reward(result) == 0.0
     assert not (folder / "planted").exists()
+    assert not Path("/etc/mb-planted").exists()
     assert not list(result["folder"].rglob("stolen"))
     assert not list(result["folder"].rglob("shadow"))
     assert "left out of the download of /logs/agent: /logs/agent/stolen" in (result["folder"] / "trial.log").read_text()
     assert left_over("sleep\x00730", 0) == []
-    assert free - os.statvfs("/").f_bavail < 10_000
+    assert sum(path.lstat().st_size for path in result["folder"].rglob("*")) < 1_000_000
 
 
 def test_resource_limits_it_cannot_enforce_are_refused(folder):
