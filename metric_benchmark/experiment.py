@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from metric_benchmark.config.fields import check_slug
 from metric_benchmark.errors import ConfigError, ExecutionError
 from metric_benchmark.evidence.index import check_run_id, open_root
 from metric_benchmark.evidence.locks import lock_root
-from metric_benchmark.execution.runner import OnProgress, VariantRun, run_variant
+from metric_benchmark.evidence.reader import read_record, safe_path
+from metric_benchmark.execution.interrupted import tidy_root
+from metric_benchmark.execution.runner import OnProgress, VariantRun, VariantSession
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.pipeline.correlation import correlate_case
 from metric_benchmark.pipeline.coverage import measure_case
@@ -22,17 +25,20 @@ from metric_benchmark.pipeline.provenance import implementation
 from metric_benchmark.pipeline.saved import evidence_root, require_own_execution
 from metric_benchmark.pipeline.sealing import check_saved_execution, guard_analysis, seal_execution, seal_experiment
 from metric_benchmark.records.analysis import ExperimentSeal
+from metric_benchmark.records.execution import RawResults, Role
+from metric_benchmark.records.role_times import RoleTime, role_times
 from metric_benchmark.scoring import check_design
 from metric_benchmark.variants import resolve_variants
 
 
 @dataclass(frozen=True)
 class EvalsDone:
-    """What stage 1 came to: trials run now, trials kept from before."""
+    """What stage 1 came to: trials run now, trials kept from before, and when each role of each case ran."""
 
     n_run: int
     n_kept: int
     cost_usd: float | None
+    times: Mapping[str, Mapping[Role, RoleTime]]
 
 
 def open_run(
@@ -97,8 +103,6 @@ def changed_inputs(run: ExperimentRun, variants: Iterable[Variant]) -> list[str]
 
     More attempts, more tasks and more mutants change nothing that was paid for and are not listed.
     """
-    from metric_benchmark.evidence.reader import read_raw_results
-
     differences: list[str] = []
     for variant in variants:
         if not run.root.index(variant.case_id).exists():
@@ -107,7 +111,8 @@ def changed_inputs(run: ExperimentRun, variants: Iterable[Variant]) -> list[str]
         entry = index.variants.get(variant.variant_id)
         if entry is None or entry.config_hash == variant.config_hash:
             continue
-        old = read_raw_results(run.root, index, variant.variant_id)
+        # By its form alone: a run that was killed may have left a later state of it than the index names.
+        old = read_record(safe_path(run.root, entry.raw_results, run.root.index(variant.case_id)), RawResults)
         changed = sorted({t.task for t in old.trials if variant.trial_keys.get(t.task, t.trial_key) != t.trial_key})
         if changed:
             shown = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
@@ -119,7 +124,10 @@ def changed_inputs(run: ExperimentRun, variants: Iterable[Variant]) -> list[str]
 
 
 def run_evals(run: ExperimentRun, *, on_progress: OnProgress, accept_changes: bool = False) -> EvalsDone:
-    """Stage 1 of the whole experiment, one variant after another; continues where it stopped, then seals.
+    """Stage 1 of the whole experiment; continues where it stopped, then seals.
+
+    The variants of a case run one after another, or in turns of one attempt each where the settings say `interleave`;
+    the last control runs last, so that what changes meanwhile shows as a control that is killed.
 
     Raises:
         ConfigError: inputs changed since the evidence was made and `accept_changes` is not set.
@@ -139,26 +147,62 @@ def run_evals(run: ExperimentRun, *, on_progress: OnProgress, accept_changes: bo
         )
     with lock_root(run.root, "exclusive"):
         open_root(run.root, run.run_id, implementation("execution"))
-        done: list[VariantRun] = []
-        stopped: list[str] = []
-        for variant in variants:
-            result = run_variant(
-                run.root,
-                variant,
-                run.experiment.execution,
-                run_id=run.run_id,
-                implementation=implementation("execution"),
-                on_progress=on_progress,
-            )
-            done.append(result)
-            if result.stopped:
-                stopped.append(f"{variant.key}: {result.stopped}")
+        tidy_root(run.root)
+        done = [
+            result
+            for case in run.experiment.cases
+            for result in _run_case(run, [v for v in variants if v.case_id == case.case_id], on_progress)
+        ]
+        stopped = [f"{r.results.case}|{r.results.variant}: {r.stopped}" for r in done if r.stopped]
         n_without = sum(result.results.n_without_verdict for result in done)
         if stopped and n_without > run.experiment.execution.max_trials_without_verdict:
             raise ExecutionError(["execution is incomplete; what has a verdict is kept:", *stopped])
         seal_execution(run)
     costs = [result.results.cost_usd for result in done if result.results.cost_usd is not None]
-    return EvalsDone(sum(r.n_run for r in done), sum(r.n_kept for r in done), sum(costs) if costs else None)
+    return EvalsDone(
+        n_run=sum(r.n_run for r in done),
+        n_kept=sum(r.n_kept for r in done),
+        cost_usd=sum(costs) if costs else None,
+        times={
+            case.case_id: role_times(r.results for r in done if r.results.case == case.case_id)
+            for case in run.experiment.cases
+        },
+    )
+
+
+def _run_case(run: ExperimentRun, variants: Sequence[Variant], on_progress: OnProgress) -> list[VariantRun]:
+    """Runs the variants of one case."""
+    first, last = run_order(variants)
+    settings = run.experiment.execution
+
+    def session(variant: Variant) -> VariantSession:
+        return VariantSession(
+            run.root,
+            variant,
+            settings,
+            run_id=run.run_id,
+            implementation=implementation("execution"),
+            on_progress=on_progress,
+        )
+
+    done: list[VariantRun] = []
+    with ExitStack() as stack:
+        in_turns = [stack.enter_context(session(variant)) for variant in first] if settings.interleave else []
+        for attempt in range(1, max((variant.attempts for variant in first), default=0) + 1):
+            for turn in in_turns:
+                turn.run(attempt)
+        done += [turn.finish() for turn in in_turns]
+    for variant in [*([] if settings.interleave else first), *last]:
+        with session(variant) as alone:
+            alone.run()
+            done.append(alone.finish())
+    return done
+
+
+def run_order(variants: Sequence[Variant]) -> tuple[list[Variant], list[Variant]]:
+    """Splits a case's variants into those that run first, in their order, and the control that runs last."""
+    last = [variant for variant in variants if variant.role == "control"][-1:]
+    return [variant for variant in variants if variant not in last], last
 
 
 def analyse(run: ExperimentRun, *, replay: bool = False, on_case: Callable[[str], None] = lambda _: None) -> None:

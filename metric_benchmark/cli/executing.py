@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -126,7 +127,21 @@ def _run(ready: Ready, *, accept_changes: bool) -> EvalsDone:
 
 def _evals_text(done: EvalsDone) -> str:
     cost = "" if done.cost_usd is None else f"; {done.cost_usd:.2f} USD in all"
-    return f"{plural(done.n_run, 'trial')} run, {done.n_kept} kept{cost}"
+    lines = [f"{plural(done.n_run, 'trial')} run, {done.n_kept} kept{cost}"]
+    for case_id, roles in done.times.items():
+        for role, time in roles.items():
+            offset = "" if role == "baseline" or time.offset_s is None else f", {_later(time.offset_s)} the baseline's"
+            lines.append(
+                f"{case_id}: {role} trials ran from {time.first_start[:19]} to {time.last_end[:19]} UTC{offset}"
+            )
+    return "\n".join(lines)
+
+
+def _later(offset_s: float) -> str:
+    """Says how much later (or earlier) trials started on average than others."""
+    size = abs(offset_s)
+    amount = f"{size:.0f} s" if size < 120 else f"{size / 60:.0f} min" if size < 7200 else f"{size / 3600:.1f} h"
+    return f"on average {amount} {'after' if offset_s >= 0 else 'before'}"
 
 
 def _evals_json(run: ExperimentRun, done: EvalsDone) -> dict[str, object]:
@@ -136,4 +151,7 @@ def _evals_json(run: ExperimentRun, done: EvalsDone) -> dict[str, object]:
         "n_run": done.n_run,
         "n_kept": done.n_kept,
         "cost_usd": done.cost_usd,
+        "role_times": {
+            case_id: {role: asdict(time) for role, time in roles.items()} for case_id, roles in done.times.items()
+        },
     }

@@ -36,7 +36,7 @@ def show_progress(n_variants: int, n_trials: int, *, is_terminal: bool | None = 
 
 @dataclass
 class ProgressSink:
-    """Adds the progress of one variant after another up to that of the experiment.
+    """Adds the progress of variants up to that of the experiment; they run one after another or take turns.
 
     Attributes:
         n_variants: how many variants there are.
@@ -49,12 +49,11 @@ class ProgressSink:
     draw: Callable[[Whole], None]
     say: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
-    number: int = 0
-    n_before: int = 0
+    latest: dict[str, Progress] = field(default_factory=lambda: {})
     current: Progress | None = None
     rewards: list[float] = field(default_factory=lambda: [])
     n_run: int = 0
-    cost_usd: float | None = None
+    cost_before: float = 0.0
     started: float = 0.0
     said: float = 0.0
 
@@ -62,33 +61,31 @@ class ProgressSink:
         """Takes one step of a variant."""
         if self.current is None or step.key != self.current.key:
             self._begin(step)
-        self.current = step
+        self.current = self.latest[step.key] = step
         if step.kind == "trial_end":
             self._trial(step)
-        cost = [c for c in (self.cost_usd, step.cost_usd) if c is not None]
-        self.draw(Whole(step.key, self.n_before + step.n_done, sum(cost) if cost else None))
+        costs = [found.cost_usd for found in self.latest.values() if found.cost_usd is not None]
+        n_done = sum(found.n_done for found in self.latest.values())
+        self.draw(Whole(step.key, n_done, sum(costs) if costs else None))
 
     def finish(self) -> None:
-        """Ends the last variant."""
-        if self.current is None:
-            return
-        self.n_before += self.current.n_done
-        if self.current.cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + self.current.cost_usd
-        if self.n_run:
+        """Ends the turn of the last variant."""
+        if self.current is not None and self.n_run:
             mean = f", mean reward {sum(self.rewards) / len(self.rewards):.2f}" if self.rewards else ""
-            cost = f", {self.current.cost_usd:.2f} USD" if self.current.cost_usd is not None else ""
+            known = self.current.cost_usd
+            cost = f", {known - self.cost_before:.2f} USD" if known is not None else ""
             seconds = self.clock() - self.started
             self.say(f"{self._name()}: {plural(self.n_run, 'trial')} run{mean}{cost}, {seconds:.1f} s")
         self.current = None
 
     def _begin(self, step: Progress) -> None:
         self.finish()
-        self.number += 1
+        before = self.latest.get(step.key)
+        self.cost_before = (before.cost_usd if before is not None else None) or 0.0
         self.rewards, self.n_run = [], 0
         self.started = self.said = self.clock()
-        if step.n_done == step.n_total:
-            self.current = step
+        self.current = self.latest[step.key] = step
+        if step.kind == "kept" and step.n_done == step.n_total:
             self.say(f"{self._name()}: {plural(step.n_total, 'trial')} kept")
 
     def _trial(self, step: Progress) -> None:
@@ -103,7 +100,8 @@ class ProgressSink:
 
     def _name(self) -> str:
         assert self.current is not None
-        return f"[{self.number}/{self.n_variants}] {self.current.key}"
+        number = list(self.latest).index(self.current.key) + 1
+        return f"[{number}/{self.n_variants}] {self.current.key}"
 
 
 @dataclass(frozen=True)

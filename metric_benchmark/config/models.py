@@ -244,6 +244,9 @@ class ExecutionConfig(Config):
     schema_name: Literal["metric-benchmark/execution/v1"] = Field(alias="schema")
     roles: RolesConfig
     concurrency: int = Field(default=2, ge=1, le=1000)
+    #: Run the first attempts of all variants of a case before the second ones, so that a provider that changes a model
+    #: in between changes it for all of them.
+    interleave: bool = False
     environment: Annotated[EnvironmentSpec, BeforeValidator(_environment)] = EnvironmentSpec(type="auto")
     timeouts: TimeoutsConfig = TimeoutsConfig()
     infrastructure_retries: int = Field(default=2, ge=0, le=100)

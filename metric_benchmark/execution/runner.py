@@ -115,6 +115,7 @@ class VariantSession:
         self._held: Held | None = None
         self._found: list[FoundTrial] = []
         self._n_kept = 0
+        self._given_up: set[str] = set()
         self._config = root.config(variant.case_id, variant.variant_id, variant.config_hash)
         self._job: Path | None = None
 
@@ -145,9 +146,11 @@ class VariantSession:
         """Runs what is missing of the first `attempts` attempts of every task (default: of all)."""
         with _Child(self._held, self._remove_containers) as child:
             for _ in range(self._settings.infrastructure_retries + 1):
-                todo = {task: n for task, n in self._missing(attempts).items() if n}
+                todo = self._todo(attempts)
                 if not todo or not self._run_all(todo, child):
                     return
+            # What had no verdict so often is not tried again with the attempts after these.
+            self._given_up |= set(self._todo(attempts))
 
     def finish(self) -> VariantRun:
         """Records and indexes what there is."""
@@ -167,6 +170,9 @@ class VariantSession:
     def _missing(self, attempts: int | None = None) -> dict[str, int]:
         wanted = self._variant.attempts if attempts is None else min(attempts, self._variant.attempts)
         return missing_attempts(self._variant.trial_keys, wanted, self._found)
+
+    def _todo(self, attempts: int | None) -> dict[str, int]:
+        return {task: n for task, n in self._missing(attempts).items() if n and task not in self._given_up}
 
     def _run_all(self, todo: dict[str, int], child: _Child) -> bool:
         """Runs every missing trial once, in jobs of what the budget still has; whether it had enough."""

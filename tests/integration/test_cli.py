@@ -42,7 +42,7 @@ def test_the_experiment_of_init_runs_to_a_report(first):
     assert "54 trials run, 0 kept" in done.stdout
     assert "tool_bigrams" in done.stdout
     assert f"report:    {here / 'out' / 'report.html'}" in done.stdout
-    assert "[9/9] errands|skips-first-sentence: 6 trials run, mean reward 0.00" in done.stderr
+    assert "[8/9] errands|skips-first-sentence: 6 trials run, mean reward 0.00" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
     # 40 s on an idle machine; tests share theirs.
     assert seconds < 120

@@ -56,6 +56,25 @@ def test_a_line_per_variant_with_what_was_run(watch):
     ]
 
 
+def test_variants_that_take_turns_are_added_up_once(watch):
+    def turn(key, number, cost):
+        yield Progress(key, "trial_start", number - 1, 2, "t", cost_usd=cost - 0.5 or None)
+        yield Progress(key, "trial_end", number, 2, "t", 1.0, None, cost)
+
+    lines, states = watch(
+        [Progress("a", "kept", 0, 2)],
+        [Progress("b", "kept", 0, 2)],
+        turn("a", 1, 0.5), turn("b", 1, 0.5), turn("a", 2, 1.0), turn("b", 2, 1.0),
+    )  # fmt: skip
+    assert [line.partition(" USD")[0] for line in lines] == [
+        "[1/6] a: 1 trial run, mean reward 1.00, 0.50",
+        "[2/6] b: 1 trial run, mean reward 1.00, 0.50",
+        "[1/6] a: 1 trial run, mean reward 1.00, 0.50",
+        "[2/6] b: 1 trial run, mean reward 1.00, 0.50",
+    ]
+    assert states[-1] == Whole("b", 4, 2.0)
+
+
 def test_a_trial_that_breaks_is_named(watch):
     lines, _ = watch(variant("desk|baseline", [1.0, None]))
     assert lines == [
