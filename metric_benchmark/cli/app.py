@@ -15,7 +15,17 @@ from typing import Annotated
 
 import typer
 
-from metric_benchmark.cli import evidence, executing, inputs, mutating, scaffolding, stages, surroundings
+from metric_benchmark.cli import (
+    evidence,
+    executing,
+    inputs,
+    judging,
+    matrix,
+    mutating,
+    scaffolding,
+    stages,
+    surroundings,
+)
 from metric_benchmark.cli.console import fail, note
 from metric_benchmark.errors import MetricBenchmarkError, StorageError
 
@@ -32,7 +42,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for group in (scaffolding, inputs, mutating, executing, stages, evidence, surroundings):
+for group in (scaffolding, inputs, mutating, executing, stages, evidence, judging, matrix, surroundings):
     group.add_commands(app)
 
 

@@ -86,17 +86,23 @@ def plan(
         ),
     ] = None,
     run_id: RunIdOption = None,
+    power: Annotated[
+        bool, typer.Option("--power", help="Simulate what the design can show; takes some seconds a case.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Shows what an experiment will run and can cost at most, before anything is paid for. Writes nothing."""
     from metric_benchmark.cli.checks import prepare
     from metric_benchmark.cli.forecast import forecast
+    from metric_benchmark.cli.power import power_plans, say_power
 
     ready = prepare(experiment, output, run_id=run_id)
     run = ready.run
     found = forecast(run, ready.checked, has_evidence=output is not None)
+    powers = power_plans(run.experiment) if power else {}
     if as_json:
-        say_json(found.to_json())
+        shown = {case_id: plan.model_dump(mode="json") for case_id, plan in powers.items()}
+        say_json({**found.to_json(), **({"power": shown} if power else {})})
         return
     n_cases = plural(len(run.experiment.cases), "case")
     say(f"experiment {run.experiment.name}: {n_cases}, environment {found.environment}")
@@ -119,6 +125,8 @@ def plan(
     say()
     say(f"{plural(found.n_trials, 'trial')} in all" + (f", {found.n_to_run} of them still to run" if output else ""))
     say(found.cost)
+    for case_id, plan in powers.items():
+        say_power(case_id, plan)
     for message in (*found.changes, *found.warnings):
         warn(message)
 

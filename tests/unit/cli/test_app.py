@@ -19,7 +19,8 @@ from metric_benchmark.cli import app as module
 
 COMMANDS = [
     ["init"], ["sign"], ["verify"], ["plan"], ["mutants"], ["run-evals"], ["run-experiment"], ["score"], ["cover"],
-    ["correlate"], ["status"], ["report"], ["doctor"], ["subsets", "generate"],
+    ["correlate"], ["status"], ["report"], ["doctor"], ["subsets", "generate"], ["check"], ["compare"],
+    ["analyze-matrix"],
 ]  # fmt: skip
 
 

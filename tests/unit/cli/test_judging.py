@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`check`, `compare`, `analyze-matrix`, `plan --power`: status, streams, files; the numbers are tested elsewhere."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+GATES = "gates: {accept: [inconclusive, not_tested], metrics: [suite_size], min_suite_score: 0.5}\n"
+
+
+@pytest.fixture
+def finished(run, execute, project):
+    """A finished experiment whose gates are met."""
+    project.write("analysis.yaml", project.read("analysis.yaml") + GATES)
+    execute("out")
+    assert run("run-experiment", "exp", "--results", "out").status == 0
+    return project
+
+
+def test_a_gate_that_is_met(run, finished):
+    ended = run("check", "out", "--junit", "j.xml", "--markdown", "s.md", "--badge", "b.svg")
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.out.splitlines()[-1] == "2 of 2 checks passed"
+    suites = ET.parse("j.xml").getroot()
+    assert (suites.get("tests"), suites.get("failures")) == ("2", "0")
+    assert "all 2 checks passed" in Path("s.md").read_text()
+    assert ET.parse("b.svg").getroot().tag.endswith("svg")
+
+
+def test_a_gate_that_is_missed_is_status_1_and_says_which(run, finished):
+    finished.edit("analysis.yaml", ("[inconclusive, not_tested]", "[supported]"))
+    run("run-experiment", "exp", "--results", "out")
+    ended = run("check", "out", "--junit", "j.xml")
+    assert ended.status == 1
+    assert "FAILED  desk: verdict of suite_size: found" in ended.out
+    assert ET.parse("j.xml").getroot().get("failures") == "1"
+    ended = run("check", "out", "--json")
+    assert ended.status == 1
+    assert not ended.json["passed"]
+
+
+def test_what_is_not_finished_cannot_be_checked(run, execute, project):
+    execute("out")
+    ended = run("check", "out")
+    assert ended.status == 3
+    assert "cannot be checked" in ended.errors[0]
+
+
+def test_nothing_to_check_is_a_wrong_request(run, execute, project):
+    execute("out")
+    run("run-experiment", "exp", "--results", "out")
+    ended = run("check", "out")
+    assert ended.status == 2
+    assert "nothing to check" in ended.errors[0]
+
+
+def test_an_experiment_compared_with_itself_does_not_differ(run, finished):
+    ended = run("compare", "out", "out", "--markdown", "c.md", "--json")
+    assert ended.status == 0
+    rows = {row["what"]: row for row in ended.json["rows"]}
+    assert rows["mutant score of the whole suite"]["estimate"] == 0.0
+    assert "small" in Path("c.md").read_text()
+    assert "B - A" in run("compare", "out", "out").out
+
+
+@pytest.mark.parametrize(("pair", "status"), [("suite_size", 2), ("=x", 2), ("nothing=suite_size", 2)])
+def test_metrics_to_compare_must_be_there(run, finished, pair, status):
+    ended = run("compare", "out", "out", "--metric", pair)
+    assert ended.status == status
+    assert "Traceback" not in ended.err
+
+
+@pytest.fixture
+def matrices(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tasks = [f"t{n}" for n in range(8)]
+    Path("k.csv").write_text("task,m1,m2\n" + "".join(f"{t},{n % 2},{int(n > 5)}\n" for n, t in enumerate(tasks)))
+    Path("c.csv").write_text("task,a,b\n" + "".join(f"{t},{n % 2},{int(n > 4)}\n" for n, t in enumerate(tasks)))
+    lines = [",".join("1" if (n + k) % 3 else "0" for n in range(8)) for k in range(3)]
+    lines.append("1,1,0,0,0,0,0,0")
+    Path("s.csv").write_text(f"subset,{','.join(tasks)}\n" + "".join(f"s{k},{line}\n" for k, line in enumerate(lines)))
+    return ["analyze-matrix", "--kills", "k.csv", "--coverage", "c.csv", "--subsets", "s.csv", "--output", "out"]
+
+
+def test_matrices_of_another_tool_get_a_verdict_and_a_report(run, matrices):
+    ended = run(*matrices, "--json")
+    assert ended.status == 0
+    (row,) = ended.json["rows"]
+    assert (row["case"], row["metric"], row["n_tasks"], row["n_mutants"], row["n_subsets"]) == (
+        "matrix",
+        "coverage",
+        8,
+        2,
+        4,
+    )
+    assert row["verdict"] == "inconclusive"
+    for name in ("mutant-scores", "coverage", "correlation"):
+        assert Path(f"out/analysis/matrix/{name}.json").exists()
+    assert Path("out/report.html").exists()
+    assert run("report", "out").status == 0
+    assert "matrix" in run(*matrices).out
+
+
+def test_wrong_matrices_are_told_at_once_and_nothing_is_written(run, matrices):
+    Path("k.csv").write_text("task,m1\nt0,2\nt0,1\n")
+    Path("c.csv").write_text("")
+    ended = run(*matrices)
+    assert ended.status == 2
+    assert len(ended.errors) >= 3
+    assert not Path("out").exists()
+
+
+def test_evidence_of_trials_is_not_written_over(run, execute, project, matrices):
+    execute("out")
+    ended = run(*matrices)
+    assert ended.status == 3
+    assert ended.errors == [f"{Path('out').absolute()}: holds evidence of an experiment; give another --output"]
+
+
+def test_a_plan_with_power_says_what_the_design_can_show(run, project, monkeypatch):
+    from metric_benchmark import power
+
+    monkeypatch.setattr(power.plan_power, "__kwdefaults__", {**power.plan_power.__kwdefaults__, "n_simulations": 4})
+    ended = run("plan", "exp", "--power", "--json")
+    assert ended.status == 0
+    assert ended.json["power"]["desk"]["curve"]
+    assert any("below 20 every verdict is inconclusive" in text for text in ended.json["power"]["desk"]["notes"])
+    text = run("plan", "exp", "--power").out
+    assert "case desk: power at alpha = 0.05, simulated" in text
