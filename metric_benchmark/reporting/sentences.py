@@ -15,7 +15,7 @@ QUESTION = (
 )
 
 #: How strong an association of ranks is, for people; thresholds follow Cohen (1988).
-_STRENGTH = ((0.1, "next to none"), (0.3, "weak"), (0.5, "moderate"), (0.8, "strong"), (2.0, "very strong"))
+_STRENGTH = ((0.1, "next to no"), (0.3, "a weak"), (0.5, "a moderate"), (0.8, "a strong"), (2.0, "a very strong"))
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def p_text(value: float | None) -> str:
 
 
 def strength(value: float) -> str:
-    """Returns a word for the size of an association."""
+    """Returns words for the size of an association, to stand before `association`."""
     return next(word for limit, word in _STRENGTH if abs(value) < limit)
 
 
@@ -89,7 +89,7 @@ def _answer(metric: str, found: MetricCorrelation) -> str:
     estimate = found.estimates.partial_spearman_given_size
     if estimate.status == "ok":
         return (
-            f"Not tested. In this sample, {metric} coverage has a {strength(estimate.value)} association with the "
+            f"Not tested. In this sample, {metric} coverage has {strength(estimate.value)} association with the "
             "mutant score beyond suite size."
         )
     return f"Not tested. The association of {metric} beyond suite size is undefined: {words(estimate.reason)}."

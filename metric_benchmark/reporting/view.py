@@ -10,8 +10,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from metric_benchmark.records.base import Undefined
-from metric_benchmark.records.correlation import Correlation, MetricCorrelation, Pair
+from metric_benchmark.records.base import Defined, Undefined
+from metric_benchmark.records.correlation import Correlation, MetricCorrelation, Pair, PowerPlan
 from metric_benchmark.records.coverage import MetricCoverage
 from metric_benchmark.records.scores import MutantScores
 from metric_benchmark.reporting import figures
@@ -85,6 +85,9 @@ class CaseView:
     mutant_order: tuple[int, ...]
     kills_note: str
     false_kills: Markup | None
+    agreement: Markup | None
+    plan: PowerPlan | None
+    power: Markup | None
     sizes: tuple[tuple[int, int], ...]
     values: TaskValues
     suggestions: tuple[Suggestion, ...]
@@ -111,8 +114,13 @@ class CaseView:
         return {pair.subset: pair for pair in self.case.correlation.pairs} if self.case.correlation else {}
 
 
-def view_case(case: CaseReport) -> CaseView:
-    """Makes everything the report shows about one case; what is missing is left out."""
+def view_case(case: CaseReport, plan: PowerPlan | None = None) -> CaseView:
+    """Makes everything the report shows about one case; what is missing is left out.
+
+    Args:
+        case: its records.
+        plan: what its design could show, if that was simulated.
+    """
     scores = case.scores
     tasks: list[int] = []
     mutants: list[int] = []
@@ -133,6 +141,9 @@ def view_case(case: CaseReport) -> CaseView:
         mutant_order=tuple(mutants),
         kills_note=_too_many(tasks, mutants),
         false_kills=_draw_noise(case.case_id, scores),
+        agreement=_draw_agreement(case),
+        plan=plan,
+        power=figures.draw_power(case.case_id, plan) if plan and plan.curve else None,
         sizes=tuple((size, size_class(size, all_sizes)) for size in distinct),
         values=value_tasks(case),
         suggestions=tuple(suggest(case)),
@@ -248,6 +259,20 @@ def _too_many(rows: Sequence[object], columns: Sequence[object]) -> str:
         f"The figure shows at most {MAX_LINES} lines of each kind; there are {len(rows)} rows and {len(columns)} "
         "columns. The CSV tables hold all of them."
     )
+
+
+def _draw_agreement(case: CaseReport) -> Markup | None:
+    found = [(name, m.practical) for name, m in (case.correlation.metrics if case.correlation else {}).items()]
+    rows = [
+        figures.AgreementRow(name, _value(value.agreement), _value(value.within_size.agreement))
+        for name, value in found
+        if value is not None
+    ]
+    return figures.draw_agreement(case.case_id, rows) if rows else None
+
+
+def _value(number: Defined | Undefined) -> float | None:
+    return None if isinstance(number, Undefined) else number.value
 
 
 def _draw_noise(case: str, scores: MutantScores | None) -> Markup | None:

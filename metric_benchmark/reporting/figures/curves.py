@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from metric_benchmark.records.correlation import PowerPlan
 from metric_benchmark.records.scores import FalseKillRate
 from metric_benchmark.reporting.figures.svg import Frame, Svg, num, pad
 
@@ -32,16 +33,20 @@ def draw_false_kills(case: str, rates: Sequence[FalseKillRate], alpha: float) ->
     return svg.render()
 
 
-def draw_power(case: str, curves: Mapping[str, Sequence[tuple[float, float]]], x_title: str) -> Markup:
-    """Draws power (0 to 1) against what a design could have more of, a line per named curve."""
-    svg = Svg(_WIDTH, _HEIGHT, f"Power curve of case {case}: chance to support a true hypothesis against {x_title}.")
-    values = [x for points in curves.values() for x, _ in points]
-    frame = Frame.inside(_WIDTH, _HEIGHT, pad(values), (0.0, 1.0))
-    frame.draw(svg, x_title, "power")
-    svg.line(frame.x.start, frame.y(0.8), frame.x.end, frame.y(0.8), "alpha")
-    for step, (name, points) in enumerate(curves.items()):
-        line = [(frame.x(x), frame.y(y)) for x, y in points]
-        svg.polyline(line, f"curve s{(step * 2 + 1) % 6}")
-        if line:
-            svg.text(line[-1][0], line[-1][1] - 6, name, "tick", anchor="end")
+def draw_power(case: str, plan: PowerPlan) -> Markup:
+    """Draws the chance to support a true hypothesis against how strong the association truly is, with its error."""
+    points = [(point.effect, point.power, point.stderr) for point in plan.curve if point.effect is not None]
+    svg = Svg(_WIDTH, _HEIGHT, f"Power curve of case {case}: chance to support a true hypothesis by its association.")
+    frame = Frame.inside(_WIDTH, _HEIGHT, pad([x for x, _, _ in points], around=(0.0,)), (0.0, 1.0))
+    frame.draw(svg, "association beyond size", "power")
+    svg.line(frame.x.start, frame.y(plan.target_power), frame.x.end, frame.y(plan.target_power), "alpha")
+    svg.text(frame.x.start + 4, frame.y(plan.target_power) - 5, f"target {plan.target_power:g}", "tick")
+    svg.polyline([(frame.x(x), frame.y(y)) for x, y, _ in points], "trend")
+    for x, y, error in points:
+        low, high = max(0.0, y - 2 * error), min(1.0, y + 2 * error)
+        svg.line(frame.x(x), frame.y(low), frame.x(x), frame.y(high), "ci v-supported")
+        svg.add(
+            '<circle class="est v-supported full" cx="{}" cy="{}" r="4"><title>{}</title></circle>',
+            num(frame.x(x)), num(frame.y(y)), f"association {x:.2f}: power {y:.2f}",
+        )  # fmt: skip
     return svg.render()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forest plot: the association of every case and metric with its interval, below one another on one scale."""
+"""Estimates below one another on one scale: the forest plot of associations, and the agreement of metrics."""
 
 from __future__ import annotations
 
@@ -65,3 +65,37 @@ def _row(svg: Svg, scale: Scale, row: ForestRow, y: float) -> None:
         '<circle class="est v-{} {}" cx="{}" cy="{}" r="5"><title>{}: {}</title></circle>',
         row.verdict, kind, num(scale(row.estimate)), num(y), row.label, f"{row.estimate:+.3f}",
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AgreementRow:
+    """One metric: how often more coverage means the higher mutant score, over all pairs and among those of one size."""
+
+    metric: str
+    overall: float | None
+    within_size: float | None
+
+
+def draw_agreement(case: str, rows: Sequence[AgreementRow]) -> Markup:
+    """Draws the share of pairs of suites that coverage ranks rightly, with the coin's share of one half."""
+    height = 30 + _ROW * len(rows) + 34
+    svg = Svg(
+        _WIDTH, height, f"Agreement of {len(rows)} metrics of case {case} with the mutant score, over pairs of suites."
+    )
+    left = 24 + 6.6 * min(max(len(row.metric) for row in rows), _LABEL)
+    scale = Scale(0.0, 1.0, left, _WIDTH - 16)
+    bottom = height - 36
+    for tick in scale.ticks(4):
+        svg.line(scale(tick), 16, scale(tick), bottom, "alpha" if tick == 0.5 else "grid")
+        svg.text(scale(tick), bottom + 15, short(tick), "tick", anchor="middle")
+    svg.text((scale.start + scale.end) / 2, bottom + 32, "share of pairs ranked rightly", "title", anchor="middle")
+    for place, row in enumerate(rows):
+        y = 30 + place * _ROW
+        svg.text(scale.start - 12, y + 4, cut(row.metric, _LABEL), "name", anchor="end")
+        for value, kind, what in ((row.overall, "hollow", "all pairs"), (row.within_size, "full", "pairs of one size")):
+            if value is not None:
+                svg.add(
+                    '<circle class="est v-not_tested {}" cx="{}" cy="{}" r="5"><title>{}, {}: {}</title></circle>',
+                    kind, num(scale(value)), num(y), row.metric, what, f"{value:.3f}",
+                )  # fmt: skip
+    return svg.render()

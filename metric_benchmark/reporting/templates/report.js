@@ -246,6 +246,10 @@
   const setUpPanel = (panel) => {
     const c = cases.get(panel.dataset.case);
     panel.hidden = false;
+    if (c.n_trials_left_out) {
+      panel.append(el("p", { class: "soft" }, `To keep this file small, ${many(c.n_trials_left_out, "trial")} that did not `
+        + "kill are not listed here; the CSV table of trials has all of them."));
+    }
     panel.querySelector(".choose").append(...Object.entries(KINDS).map(([kind, { names }]) => {
       const select = el("select", { "data-kind": kind }, el("option", { value: "" }, "choose"),
         names(c).map((name) => el("option", { value: name }, name)));

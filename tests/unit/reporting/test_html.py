@@ -5,8 +5,14 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
+from metric_benchmark.config.models import CorrelationConfig
+from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.writes import write_record
+from metric_benchmark.matrices import Matrix, analyze_matrix
+from metric_benchmark.records.correlation import PowerPlan, PowerPoint
 from metric_benchmark.reporting.data import load_report
 from metric_benchmark.reporting.html import render_report, write_report
 
@@ -72,3 +78,62 @@ def test_an_opaque_metric_has_no_matrix_but_a_scatter(world, tmp_path):
     assert 'data-fig="scatter" data-case="desk" data-metric="synthetic"' in html
     assert 'data-fig="cover" data-case="desk" data-metric="synthetic"' not in html
     assert "This metric is opaque" in html
+
+
+def test_the_agreement_figure_shows_the_records_numbers(finished, html):
+    for case in load_report(finished).cases:
+        (text,) = re.findall(rf"<svg [^>]*metrics of case {case.case_id} with the mutant score.*?</svg>", html, re.S)
+        for name, metric in case.correlation.metrics.items():
+            overall, within = metric.practical.agreement, metric.practical.within_size.agreement
+            if overall.status == "ok":
+                assert f"<title>{name}, all pairs: {overall.value:.3f}</title>" in text
+            if within.status == "ok":
+                assert f"<title>{name}, pairs of one size: {within.value:.3f}</title>" in text
+
+
+def test_the_false_kill_figure_shows_every_size(finished, html):
+    for case in load_report(finished).cases:
+        (text,) = re.findall(rf"<svg [^>]*controls of case {case.case_id} by subset size.*?</svg>", html, re.S)
+        assert [int(size) for size in re.findall(r"<title>size (\d+):", text)] == [
+            rate.size for rate in case.scores.noise.by_size
+        ]
+
+
+def test_a_power_plan_becomes_a_curve(finished):
+    points = [
+        PowerPoint(link=link, effect=effect, power=power, stderr=0.05, n_simulations=60, n_trials=300)
+        for link, effect, power in ((0.0, 0.0, 0.05), (1.0, 0.4, 0.62), (2.0, 0.6, 0.9))
+    ]
+    plan = PowerPlan(
+        seed=1, target_power=0.8, alpha=0.05, planned_link=1.0, curve=points, smallest_effect=0.52, options=[],
+        advice="add tasks",
+    )  # fmt: skip
+    html = render_report(load_report(finished), power={"desk": plan})
+    assert html.count("<h3>Power") == 1
+    assert "association 0.40: power 0.62" in html
+    assert "The association found with 80% power is 0.52." in html
+
+
+def test_matrices_of_another_tool_have_a_report(tmp_path):
+    def matrix(rows, columns, cells):
+        return Matrix(tuple(rows), tuple(columns), np.array(cells, dtype=np.int8))
+
+    tasks = ["task, one", "<b>two</b>", "three"]
+    found = analyze_matrix(
+        matrix(tasks, ["m 1", "m/2"], [[1, 0], [0, 1], [0, -1]]),
+        matrix(tasks, ["i", "j"], [[1, 0], [1, 1], [0, 1]]),
+        matrix(["a", "b", "c"], tasks, [[1, 0, 0], [0, 1, 1], [1, 1, 0]]),
+        CorrelationConfig(replicates=100),
+    )
+    root = EvidenceRoot(tmp_path)
+    for path, record in (
+        (root.mutant_scores("matrix"), found.scores),
+        (root.coverage("matrix"), found.coverage),
+        (root.correlation("matrix"), found.correlation),
+    ):
+        write_record(path, record)
+    html = render_report(load_report(root))
+    assert 'data-fig="kills" data-case="matrix"' in html
+    assert "&lt;b&gt;two&lt;/b&gt;" in html
+    assert "<b>two" not in html
+    assert "#mutant/matrix/m%2F2" in html

@@ -63,6 +63,7 @@ class World:
     trajectories: bool = False
     flaky: float = 0.0
     chosen_using: str = "none"
+    replicates: int = 200
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -152,7 +153,7 @@ def _write_case(root: EvidenceRoot, case_id: str, world: World, stop_after: str)
         update_index(root, record)
     subsets = _subsets(rng, world)
     scoring = ScoringConfig.model_validate({"kill_rule": {"name": world.rule}})
-    correlation = CorrelationConfig(replicates=200, seed=11)
+    correlation = CorrelationConfig(replicates=world.replicates, seed=11)
     title = f"Desk {HOSTILE}" if world.hostile else "A clerk at a desk"
     folder = root.analysis(case_id)
     config = [{"name": name, "metric": None, "settings": {}} for name in world.metrics]
