@@ -334,7 +334,7 @@ def _share_mean(subsets: Iterable[SubsetCoverage]) -> float | None:
 
 def _remarks(mutant: MutantStatus) -> str:
     flags = ["trivial"] * mutant.is_trivial + ["dominator"] * mutant.is_dominator
-    flags += ["never killed"] * mutant.is_never_killed
+    flags += ["inert"] * (mutant.is_inert is True) + ["never killed"] * mutant.is_never_killed
     flags += [f"duplicate of {mutant.duplicate_of}"] if mutant.duplicate_of else []
     return ", ".join(flags)
 

@@ -37,11 +37,12 @@ def status(
     It compares evidence with the experiment's files and pins; task folders and bundles need not be there.
     """
     from metric_benchmark.experiment import open_run
-    from metric_benchmark.pipeline.status import experiment_status
+    from metric_benchmark.pipeline.status import experiment_status, inert_mutants
 
     run = open_run(experiment, output, run_id=run_id, level="analysis")
     partitions = experiment_status(run)
     is_sealed = run.root.experiment.exists()
+    inert = inert_mutants(run)
     n_superseded = sum(found.n_superseded for found in partitions)
     counts: dict[str, Counter[str]] = {}
     for found in partitions:
@@ -52,6 +53,7 @@ def status(
                 "run_id": run.run_id,
                 "evidence": str(run.root.path),
                 "is_sealed": is_sealed,
+                "inert_mutants": inert,
                 "n_superseded": n_superseded,
                 "counts": {stage: dict(states) for stage, states in counts.items()},
                 "partitions": [asdict(found) for found in partitions],
@@ -65,6 +67,8 @@ def status(
         say()
         say_table(["stage", "partition", "state", "reason"], [[f.stage, f.key, f.state, f.reason] for f in listed])
     say()
+    for case_id, names in inert.items():
+        say(f"case {case_id}: inert, never unlike the baseline: {', '.join(names)}")
     if n_superseded:
         say(f"{plural(n_superseded, 'superseded configuration')} kept beside the current ones")
     say("sealed: everything was checked again after the last stage" if is_sealed else "not sealed")

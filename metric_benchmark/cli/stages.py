@@ -166,7 +166,8 @@ def _flags(found: MutantStatus) -> str:
     flags = {
         "trivial": found.is_trivial,
         "dominator": found.is_dominator,
-        "never killed": found.is_never_killed,
+        "inert": found.is_inert is True,
+        "never killed": found.is_never_killed and found.is_inert is not True,
         f"duplicate of {found.duplicate_of}": found.duplicate_of is not None,
     }
     return ", ".join(name for name, is_set in flags.items() if is_set)

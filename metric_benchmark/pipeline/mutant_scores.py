@@ -6,6 +6,7 @@ from __future__ import annotations
 from metric_benchmark.evidence.reader import read_raw_results
 from metric_benchmark.evidence.writes import write_record
 from metric_benchmark.hashing import digest_file, digest_json
+from metric_benchmark.pipeline.inertness import compare_with_baseline
 from metric_benchmark.pipeline.inputs import CaseInputs, ExperimentRun, freeze_inputs, raw_digests
 from metric_benchmark.pipeline.provenance import Provenance, current_record
 from metric_benchmark.records.scores import MutantKills, MutantScores
@@ -44,7 +45,9 @@ def score_variant(run: ExperimentRun, case_id: str, variant_id: str, inputs: Cas
         variant=variant_id,
         role="control" if roles.get(variant_id) == "control" else "mutant",
         operator=operators.get(variant_id),
-    ).model_copy(update=provenance.fields())
+    )
+    effect = compare_with_baseline(run.root, results["baseline"], results[variant_id])
+    kills = kills.model_copy(update={**provenance.fields(), "is_inert": effect.is_inert, "effect": effect.reason})
     write_record(path, kills)
     return kills
 

@@ -20,7 +20,7 @@ from metric_benchmark.records.base import Implementation, Record
 #: Which source decides a stage's output; a commit anywhere else makes nothing stale.
 STAGE_SOURCES = {
     "execution": ("execution", "mutants"),
-    "scoring": ("scoring", "multiplicity.py"),
+    "scoring": ("scoring", "multiplicity.py", "pipeline/inertness.py", "records/normal_form.py"),
     "coverage": ("coverage",),
     "correlation": ("correlation", "multiplicity.py"),
     "reporting": ("reporting",),

@@ -52,6 +52,21 @@ def experiment_status(run: ExperimentRun) -> tuple[PartitionStatus, ...]:
     return tuple(sorted(found, key=lambda status: order.index(status.stage)))
 
 
+def inert_mutants(run: ExperimentRun) -> dict[str, list[str]]:
+    """Returns the mutants that the scores on disk found inert, by case; cases without any are left out."""
+    found: dict[str, list[str]] = {}
+    for case in run.experiment.cases:
+        path = run.root.mutant_scores(case.case_id)
+        try:
+            scores = read_record(path, MutantScores) if path.exists() else None
+        except EvidenceError:
+            continue  # The status of the partition says so.
+        names = [name for name, mutant in scores.mutants.items() if mutant.is_inert] if scores else []
+        if names:
+            found[case.case_id] = names
+    return found
+
+
 def _raw_status(run: ExperimentRun, variant: Variant, index: CaseIndex | None) -> PartitionStatus:
     entry = index.variants.get(variant.variant_id) if index else None
     folder = run.root.variant(variant.case_id, variant.variant_id)

@@ -77,10 +77,16 @@ class MutantKills(Record):
     tasks: dict[str, TaskKill]
     suite_test: SuiteTest | None = None
     warnings: list[str] = []
+    is_inert: bool | None = None
+    effect: str | None = None
 
 
 class MutantStatus(Shape):
-    """One mutant (or control) in a case's scores."""
+    """One mutant (or control) in a case's scores.
+
+    `is_inert` is true where no reward and no trajectory ever differed from the baseline's, and null where that cannot
+    be told; `effect` says what was seen.
+    """
 
     status: Outcome
     killed_by: list[str]
@@ -90,6 +96,8 @@ class MutantStatus(Shape):
     is_never_killed: bool = False
     duplicate_of: str | None = None
     operator: str | None = None
+    is_inert: bool | None = None
+    effect: str | None = None
 
 
 class SubsetScore(Shape):

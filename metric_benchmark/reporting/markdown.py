@@ -110,7 +110,7 @@ def _case(case: CaseReport) -> list[str]:
             [
                 escape_markdown(name),
                 escape_markdown(status.operator or "–"),
-                status.status,
+                f"{status.status}, inert" if status.is_inert else status.status,
                 f"{len(status.killed_by)} of {len(scores.eligible_tasks)}",
                 ", ".join(escape_markdown(task) for task in status.killed_by) or "–",
             ]

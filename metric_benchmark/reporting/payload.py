@@ -82,6 +82,8 @@ def _variant(case: CaseReport, name: str, status: MutantStatus, tasks: Mapping[s
         "is_trivial": status.is_trivial,
         "is_dominator": status.is_dominator,
         "is_never_killed": status.is_never_killed,
+        "is_inert": status.is_inert,
+        "effect": status.effect,
         "duplicate_of": status.duplicate_of,
         "cells": cells,
     }

@@ -13,7 +13,7 @@ from metric_benchmark.records.scores import MutantScores
 from metric_benchmark.reporting.data import CaseReport
 from metric_benchmark.reporting.numbers import kill_matrix
 
-type Kind = Literal["keep", "redundant", "untested", "unexercised", "undetermined", "unreliable", "diffuse"]
+type Kind = Literal["keep", "redundant", "untested", "inert", "unexercised", "undetermined", "unreliable", "diffuse"]
 
 #: A fault that no task shows but the suite as a whole does is worth a remark below this p-value.
 _DIFFUSE_P = 0.01
@@ -115,7 +115,13 @@ def suggest(case: CaseReport) -> list[Suggestion]:
 
 
 def _tests(case: CaseReport, scores: MutantScores) -> list[Suggestion]:
-    survivors = {name: m for name, m in scores.mutants.items() if m.is_never_killed and m.status == "survived"}
+    inert = tuple(name for name, mutant in scores.mutants.items() if mutant.is_inert)
+    survivors = {
+        name: m
+        for name, m in scores.mutants.items()
+        # No task can notice what changes nothing.
+        if m.is_never_killed and m.status == "survived" and name not in inert
+    }
     by_operator: dict[str, list[str]] = {}
     for name, mutant in survivors.items():
         by_operator.setdefault(mutant.operator or "an unnamed fault", []).append(name)
@@ -128,6 +134,14 @@ def _tests(case: CaseReport, scores: MutantScores) -> list[Suggestion]:
         )
         for operator, names in sorted(by_operator.items(), key=lambda item: -len(item[1]))
     ]
+    found.append(
+        Suggestion(
+            "inert",
+            f"{_count(len(inert), 'mutant')} never did anything the baseline did not do.",
+            "Choose other parameters, or tasks on which the fault can show; until then they only lower every score.",
+            inert,
+        )
+    )
     diffuse = [
         name
         for name in survivors

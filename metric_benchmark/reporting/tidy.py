@@ -150,7 +150,7 @@ def _mutants(_: ReportData, case: CaseReport) -> Iterator[Row]:
                 "status": status.status, "n_killed_by": len(status.killed_by),
                 "n_undetermined": len(status.undetermined_tasks), "is_trivial": status.is_trivial,
                 "is_dominator": status.is_dominator, "is_never_killed": status.is_never_killed,
-                "duplicate_of": status.duplicate_of,
+                "is_inert": status.is_inert, "duplicate_of": status.duplicate_of,
             }  # fmt: skip
 
 
@@ -232,7 +232,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[[ReportData, CaseReport], Iter
     "subset_tasks": (("case_id", "subset_id", "task_id", "is_eligible"), _members),
     "mutants": (
         ("case_id", "variant_id", "role", "operator", "status", "n_killed_by", "n_undetermined", "is_trivial",
-         "is_dominator", "is_never_killed", "duplicate_of"),
+         "is_dominator", "is_never_killed", "is_inert", "duplicate_of"),
         _mutants,
     ),
     "tasks": (

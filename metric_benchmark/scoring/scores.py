@@ -201,6 +201,8 @@ def _status(
             "killed_by": record.killed_by,
             "undetermined_tasks": record.undetermined_tasks,
             "operator": record.operator,
+            "is_inert": record.is_inert,
+            "effect": record.effect,
             **flags,
         }
     )
