@@ -16,7 +16,7 @@ from typing import Literal
 from metric_benchmark.errors import LockedError, StorageError
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.owners import add_owner, read_owners
-from metric_benchmark.evidence.writes import storage_errors
+from metric_benchmark.evidence.writes import remove_temporaries, storage_errors
 
 type Mode = Literal["shared", "exclusive"]
 _FLAGS = {"shared": fcntl.LOCK_SH, "exclusive": fcntl.LOCK_EX}
@@ -26,6 +26,8 @@ ORPHAN_WAIT_S = 45.0
 #: How long a lock may be held by somebody who has not yet written down who it is.
 _INTRODUCTION_S = 0.2
 _POLL_S = 0.05
+#: Folders below a root that hold records; Harbor's own are not among them.
+_RECORDS_IN = ("execution/*", "execution/*/*/*", "analysis/*", "analysis/*/mutants", "coverage-cache/*/*")
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,25 @@ class Held:
 def lock_root(root: EvidenceRoot, mode: Mode) -> Generator[Held]:
     """Holds the root: shared to work on one partition, exclusive for a whole experiment or for sealing.
 
+    Whoever holds it exclusively is the only one who writes, so temporary files that are there then are nobody's: they
+    are removed.
+
     Raises:
         LockedError: another process holds it in a mode that excludes this one.
         StorageError: the file system has no working locks.
     """
     with _lock(root.locks / "root.lock", mode, f"the evidence in {root.path}") as held:
+        if mode == "exclusive":
+            _remove_temporaries(root)
         yield held
+
+
+def _remove_temporaries(root: EvidenceRoot) -> None:
+    with storage_errors(root.path):
+        remove_temporaries(root.path)
+        for pattern in _RECORDS_IN:
+            for folder in root.path.glob(pattern):
+                remove_temporaries(folder)
 
 
 @contextmanager

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts right what runs that died left in an evidence root: open reservations, half-made updates, temporary files."""
+"""Puts right what runs that died left in an evidence root: open reservations, half-made updates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from metric_benchmark.evidence.index import finish_updates
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import lock_case, lock_variant
 from metric_benchmark.evidence.reader import read_index
-from metric_benchmark.evidence.writes import remove_temporaries, storage_errors
 from metric_benchmark.execution.inventory import read_run
 from metric_benchmark.execution.plan import FoundTrial
 
@@ -52,14 +51,8 @@ def _settle(root: EvidenceRoot, run: ledger.Reservation, reward_key: str) -> Non
 
 
 def tidy_root(root: EvidenceRoot) -> None:
-    """Removes temporary files and finishes updates of indices. The caller holds the root exclusively."""
-    cases = root.execution_root / "execution"
-    with storage_errors(root.path):
-        for folder in (root.path, *root.path.glob("analysis/*"), *root.path.glob("analysis/*/mutants")):
-            remove_temporaries(folder)
-        for folder in (*cases.glob("*"), *cases.glob("*/*/*")):
-            remove_temporaries(folder)
-    for index in cases.glob("*/results.json"):
+    """Finishes updates of indices that were killed."""
+    for index in root.execution_root.glob("execution/*/results.json"):
         tidy_case(root, index.parent.name)
 
 

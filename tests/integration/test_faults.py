@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs are killed at named points and at random times; the next run ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.harbor, pytest.mark.slow]
+
+FAULTS = Path(__file__).parents[2] / "benchmarks" / "faults"
+#: Points of a run's life, in their order. A record is written in three steps; the numbers say which record:
+#: 1 names the run, 2 is a plan, 3 are raw results, 4 and 7 the case's index, 8 the manifest, 9 the analysis' guard,
+#: 10-13 its inputs, 14-17 the stages, 20 the seal.
+POINTS = (
+    "write.before:1", "write.temporary:1", "append.within:1", "run.reserved:1", "write.temporary:2", "run.planned:1",
+    "run.trial_start:1", "worker.trial_end:1", "run.trial_end:1", "worker.trial_start:2", "run.ended:1",
+    "append.within:3", "append.after:2", "write.temporary:3", "write.renamed:3", "write.temporary:4", "run.reserved:2",
+    "run.trial_end:4", "write.renamed:7", "write.temporary:8", "write.renamed:11", "write.temporary:15",
+    "append.within:10", "write.temporary:20",
+)  # fmt: skip
+#: Shares of an undisturbed run's time; the even ones kill the parent alone, the odd ones all it started.
+MOMENTS = tuple(random.Random(7).uniform(0.02, 0.9) for _ in range(6))
+IN_DAGSTER = (
+    "run.planned:1", "run.trial_start:2", "worker.trial_end:2", "run.ended:1", "write.temporary:3", "write.renamed:3",
+    "append.within:7", "write.temporary:18",
+)  # fmt: skip
+DAGSTER_MOMENTS = (0.15, 0.3)
+
+
+@pytest.fixture(scope="module")
+def harness() -> ModuleType:
+    """The module that kills runs."""
+    name = "mb_faults_harness"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, FAULTS / "harness.py")
+        assert spec
+        assert spec.loader
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+@dataclass
+class Undisturbed:
+    """An experiment, the processes that run it, and what a run to its end comes to."""
+
+    zygote: Any
+    experiment: Path
+    records: dict[str, Any]
+    points: list[str]
+    seconds: float
+    mounts: str
+
+
+def prepare(harness: ModuleType, folder: Path, zygote: Any, run: Any) -> Undisturbed:
+    mounts = harness.mounts()
+    experiment = harness.build_experiment(folder / "experiment")
+    done = run(experiment, folder / "reference", trace=folder / "trace")
+    assert done.status == 0, done.log
+    records = harness.read_records(folder / "reference")
+    assert harness.problems_of(folder / "reference", records) == []
+    return Undisturbed(zygote, experiment, records, harness.kill_points(folder / "trace"), done.seconds, mounts)
+
+
+@pytest.fixture(scope="module")
+def shell(harness: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Undisturbed]:
+    """The command line, run undisturbed."""
+    folder = tmp_path_factory.mktemp("faults")
+    with harness.Zygote(folder, "metric_benchmark.cli.checks", "metric_benchmark.cli.showing") as zygote:
+        yield prepare(harness, folder, zygote, command_line(zygote))
+
+
+@pytest.fixture(scope="module")
+def dagster(harness: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Undisturbed]:
+    """Dagster runs, undisturbed."""
+    folder = tmp_path_factory.mktemp("dagster-faults")
+    with harness.Zygote(folder, "metric_benchmark_dagster.definitions") as zygote:
+        yield prepare(harness, folder, zygote, dagster_runs(zygote))
+
+
+def command_line(zygote: Any) -> Any:
+    return lambda experiment, output, **how: zygote.command("run-experiment", experiment, "--output", output, **how)
+
+
+def dagster_runs(zygote: Any) -> Any:
+    return lambda experiment, output, **how: zygote.call("dagster_run:materialise", str(experiment), str(output), **how)
+
+
+def check(harness: ModuleType, world: Undisturbed, run: Any, kill: Any, output: Path) -> None:
+    killed = run(world.experiment, output, kill=kill)
+    if not (kill.at or "").startswith("worker."):
+        assert killed.was_killed, f"not killed {kill}: {killed.log}"
+    again = run(world.experiment, output)
+    assert again.status == 0, again.log
+    assert harness.problems_of(output, world.records) == []
+    assert world.zygote.left() == []
+    assert harness.mounts() == world.mounts
+    shutil.rmtree(output)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_a_named_point(harness, shell, tmp_path, point):
+    if not point.startswith("worker."):
+        assert point in shell.points, "no run passes this point so often; list another"
+    check(harness, shell, command_line(shell.zygote), harness.Kill(at=point), tmp_path / "out")
+
+
+@pytest.mark.parametrize(("number", "share"), list(enumerate(MOMENTS)))
+def test_killed_at_a_random_time(harness, shell, tmp_path, number, share):
+    kill = harness.Kill(after_s=share * shell.seconds, whole_tree=number % 2 == 1)
+    check(harness, shell, command_line(shell.zygote), kill, tmp_path / "out")
+
+
+@pytest.mark.parametrize("point", IN_DAGSTER)
+def test_a_dagster_run_killed_at_a_named_point(harness, dagster, tmp_path, point):
+    if not point.startswith("worker."):
+        assert point in dagster.points, "no run passes this point so often; list another"
+    check(harness, dagster, dagster_runs(dagster.zygote), harness.Kill(at=point), tmp_path / "out")
+
+
+@pytest.mark.parametrize(("number", "share"), list(enumerate(DAGSTER_MOMENTS)))
+def test_a_dagster_run_killed_at_a_random_time(harness, dagster, tmp_path, number, share):
+    kill = harness.Kill(after_s=share * dagster.seconds, whole_tree=number % 2 == 1)
+    check(harness, dagster, dagster_runs(dagster.zygote), kill, tmp_path / "out")
+
+
+def test_forty_kills():
+    """What the issue asks of CI."""
+    assert len(POINTS) + len(MOMENTS) == 30
+    assert len(IN_DAGSTER) + len(DAGSTER_MOMENTS) == 10
