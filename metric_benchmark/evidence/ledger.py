@@ -135,7 +135,9 @@ def reserve(root: EvidenceRoot, budget: BudgetConfig, wanted: Reservation) -> bo
 def settle(
     root: EvidenceRoot, run: Reservation, *, n_trials: int, cost_usd: float | None, n_without_cost: int | None = None
 ) -> None:
-    """Records what a reserved run came to; a run that is already settled is left alone.
+    """Records what a reserved run came to; a run that has no open reservation is left alone.
+
+    A run that died before it had a plan is settled with nothing, and its name may be reserved again.
 
     Args:
         root: the evidence.
@@ -147,7 +149,7 @@ def settle(
     if n_without_cost is None:
         n_without_cost = n_trials if cost_usd is None else 0
     with lock_ledger(root):
-        if run.key in _read_on(root).settled:
+        if run.key not in _read_on(root).open:
             return
         append_entry(
             root, "settle", case=run.case, variant=run.variant, folder=run.folder, run=run.run, n_trials=n_trials,
@@ -167,7 +169,6 @@ class _Sums:
     cost_usd: float = 0.0
     n_without_cost: int = 0
     open: dict[RunKey, Reservation] = field(default_factory=lambda: {})
-    settled: set[RunKey] = field(default_factory=lambda: set())
 
     def add(self, entry: dict[str, Any]) -> None:
         if entry["kind"] == "reserve":
@@ -176,7 +177,6 @@ class _Sums:
         elif entry["kind"] == "settle":
             key = (entry["case"], entry["variant"], entry["folder"], entry["run"])
             self.open.pop(key, None)
-            self.settled.add(key)
             self.n_trials += entry["n_trials"]
             self.cost_usd += entry["cost_usd"] or 0.0
             self.n_without_cost += entry["n_without_cost"]

@@ -3,13 +3,25 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from metric_benchmark.config.models import BudgetConfig
 from metric_benchmark.errors import EvidenceError
-from metric_benchmark.evidence.ledger import Reservation, append_entry, read_ledger, reserve, settle, spent, trials_left
+from metric_benchmark.evidence.ledger import (
+    Reservation,
+    append_entry,
+    read_ledger,
+    reserve,
+    reserve_fitting,
+    settle,
+    spent,
+    trials_left,
+)
 
 
 def run(number: int, n_trials: int = 4) -> Reservation:
@@ -90,3 +102,98 @@ def test_many_at_once_never_overdraw(root):
         granted = list(pool.map(lambda n: reserve(root, TRIALS, run(n, 3)), range(12)))
     assert sum(granted) == 3
     assert spent(root, TRIALS).n_trials == 9
+
+
+def test_the_name_of_a_run_that_came_to_nothing_may_be_reserved_again(root):
+    reserve(root, TRIALS, run(1, 4))
+    settle(root, run(1), n_trials=0, cost_usd=None)
+    reserve(root, TRIALS, run(1, 4))
+    assert trials_left(root, TRIALS) == 6
+    settle(root, run(1), n_trials=4, cost_usd=None)
+    assert spent(root, TRIALS).open == {}
+    assert spent(root, TRIALS).n_trials == 4
+
+
+def test_a_trial_whose_cost_nobody_knows_costs_the_bound(root):
+    reserve(root, MONEY, run(1, 5))
+    settle(root, run(1), n_trials=5, cost_usd=0.06, n_without_cost=2)
+    assert spent(root, MONEY).cost_usd == pytest.approx(0.06 + 2 * 0.1)
+    assert trials_left(root, MONEY) == 7
+
+
+def test_a_whole_entry_without_its_newline_was_never_acknowledged(root):
+    reserve(root, TRIALS, run(1))
+    line = root.ledger.read_bytes()
+    root.ledger.write_bytes(line + line.replace(b"run-1", b"run-2").rstrip(b"\n"))
+    assert spent(root, TRIALS).n_trials == 4
+    reserve(root, TRIALS, run(3))
+    assert [entry["run"] for entry in read_ledger(root)] == ["run-1", "run-3"]
+
+
+def test_a_job_is_made_as_large_as_what_is_left(root):
+    asked: list[int | None] = []
+
+    def fit(left):
+        asked.append(left)
+        return run(2, left)
+
+    reserve(root, TRIALS, run(1, 7))
+    assert reserve_fitting(root, TRIALS, fit) == run(2, 3)
+    assert asked == [3]
+    assert trials_left(root, TRIALS) == 0
+
+
+def test_what_others_append_is_seen(root):
+    """What this process read before is kept, so that what another one wrote since must not be missed."""
+    reserve(root, TRIALS, run(1, 2))
+    assert spent(root, TRIALS).n_trials == 2
+    script = (
+        "import sys; from pathlib import Path; from metric_benchmark.config.models import BudgetConfig; "
+        "from metric_benchmark.evidence.layout import EvidenceRoot; "
+        "from metric_benchmark.evidence.ledger import Reservation, reserve\n"
+        "reserve(EvidenceRoot(Path(sys.argv[1])), BudgetConfig(), Reservation('desk', 'short', 'c', 'run-2', 3))"
+    )
+    subprocess.run([sys.executable, "-c", script, root.path], check=True)
+    assert spent(root, TRIALS).n_trials == 5
+
+
+def test_another_file_in_its_place_is_read_anew(root):
+    for number in range(1, 4):
+        reserve(root, TRIALS, run(number, 2))
+    assert spent(root, TRIALS).n_trials == 6
+    lines = root.ledger.read_bytes().splitlines(keepends=True)
+    root.ledger.write_bytes(lines[0] + lines[1].replace(b'"n_trials":2', b'"n_trials":1'))
+    assert spent(root, TRIALS).n_trials == 3
+    root.ledger.unlink()
+    assert spent(root, TRIALS).n_trials == 0
+
+
+def test_a_damaged_line_is_met_again_by_the_next_look(root):
+    reserve(root, TRIALS, run(1))
+    with root.ledger.open("ab") as stream:
+        stream.write(b'{"kind":"settle"}\n')
+    for _ in range(2):
+        with pytest.raises(EvidenceError, match=r"ledger\.jsonl:2: damaged; expected one JSON object"):
+            spent(root, TRIALS)
+
+
+def test_an_entry_costs_the_same_however_long_the_ledger_is(root, monkeypatch):
+    """Bytes read per reservation, not seconds: those of the last line and what was appended since."""
+    sizes: list[int] = []
+    pread = os.pread
+
+    def counting(*arguments):
+        data = pread(*arguments)
+        sizes.append(len(data))
+        return data
+
+    monkeypatch.setattr(os, "pread", counting)
+
+    def cost(number):
+        sizes.clear()
+        reserve(root, TRIALS, run(number, 0))
+        settle(root, run(number), n_trials=0, cost_usd=None)
+        return sum(sizes)
+
+    costs = [cost(number) for number in range(100, 400)]
+    assert costs[-1] == costs[50]
