@@ -21,8 +21,8 @@ from metric_benchmark.evidence.writes import write_bytes
 from metric_benchmark.records.correlation import PowerPlan
 from metric_benchmark.reporting.data import ReportData, load_report
 from metric_benchmark.reporting.payload import embed, report_payload
-from metric_benchmark.reporting.provenance import describe_provenance
-from metric_benchmark.reporting.sentences import QUESTION, number, p_text, sentence
+from metric_benchmark.reporting.provenance import describe_provenance, describe_validation
+from metric_benchmark.reporting.sentences import QUESTION, moment, number, sentence
 from metric_benchmark.reporting.table import sizes_text, summary_rows, words
 from metric_benchmark.reporting.view import forest, view_case
 
@@ -75,6 +75,7 @@ def render_report(data: ReportData, *, base: str = "", power: Mapping[str, Power
             rows=summary_rows(data),
             forest=forest(data),
             provenance=describe_provenance(data),
+            validation=describe_validation(data),
             style=Markup(_text("report.css")),
             script=Markup(script),
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -96,8 +97,13 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "words": words, "coded": code_spans, "signed": number, "p": p_text, "sentence": sentence, "sizes": sizes_text,
-    }  # fmt: skip
+        "coded": code_spans,
+        "moment": moment,
+        "sentence": sentence,
+        "signed": number,
+        "sizes": sizes_text,
+        "words": words,
+    }
     return environment
 
 

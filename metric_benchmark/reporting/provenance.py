@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
+from metric_benchmark.hashing import digest_json
 from metric_benchmark.records.base import Record
 from metric_benchmark.records.execution import RawResults, Role, Status
 from metric_benchmark.reporting.data import CaseReport, ReportData
+from metric_benchmark.reporting.sentences import moment
+from metric_benchmark.reporting.table import words
 
 STATUSES: tuple[Status, ...] = get_args(Status.__value__)
 _REGISTRATION = {
@@ -95,11 +98,11 @@ def describe_provenance(data: ReportData) -> list[tuple[str, str]]:
     """Returns (name, value) lines about the whole experiment."""
     seal, inputs = data.seal, data.inputs
     lines = [("Run", data.run_id or "unknown"), ("Evidence", data.completeness)]
-    validation = "not done" if seal is None or seal.native_validation == "not_done" else "done"
-    lines.append(("Native validation of trial folders", validation))
+    lines.append(("Native validation of trial folders", describe_validation(data)))
     if seal is not None:
         lines.append(("Trials", f"{seal.n_trials}, of which {seal.n_without_verdict} without a verdict"))
         lines.append(("Environments", ", ".join(seal.environments) or "unknown"))
+        lines += [(f"Secret {name}", words(str(state))) for name, state in seal.secrets.items()]
     source = seal or inputs
     if source is not None:
         lines.append(("Cases (SHA-256)", source.cases_sha256))
@@ -113,13 +116,25 @@ def describe_provenance(data: ReportData) -> list[tuple[str, str]]:
     return lines
 
 
+def describe_validation(data: ReportData) -> str:
+    """Says whether the native trial folders were compared with the records."""
+    seal = data.seal
+    if seal is None or seal.native_validation == "not_done":
+        return "not done"
+    if seal.native_validation == "failed":
+        return f"failed at {moment(seal.validated_at)}: the folders differ from the records"
+    return f"done at {moment(seal.validated_at)}" if seal.validated_at else "done"
+
+
 def describe_case(case: CaseReport) -> list[tuple[str, str]]:
     """Returns (name, value) lines about one case's analysis."""
     lines: list[tuple[str, str]] = []
     record = case.correlation
     if record is not None:
         lines.append(("Seed and replicates", f"{record.seed}, {record.replicates}"))
-        lines.append(("Hypotheses", _REGISTRATION[record.registration]))
+        claims: list[Any] = case.selection.correlation.get("hypotheses", []) if case.selection else []
+        digest = f"; SHA-256 {digest_json(claims)}" if claims else ""
+        lines.append(("Hypotheses", f"{len(claims)}, {_REGISTRATION[record.registration]}{digest}"))
         lines.append(("Subsets were chosen using", record.chosen_using))
     if case.subsets is not None and case.subsets.generator is not None:
         made = ", ".join(f"{key}: {value}" for key, value in case.subsets.generator.items())

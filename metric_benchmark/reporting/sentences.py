@@ -56,6 +56,11 @@ def number(value: float | None, digits: int = 2) -> str:
     return "–" if value is None else f"{value:+.{digits}f}".replace("-", "−")
 
 
+def moment(value: str | None) -> str:
+    """Returns a record's time to the second, or a dash."""
+    return "–" if value is None else value[:19].replace("T", " ")
+
+
 def p_text(value: float | None) -> str:
     """Returns a p-value the way people write it."""
     if value is None:

@@ -262,7 +262,8 @@ def _too_many(rows: Sequence[object], columns: Sequence[object]) -> str:
 
 
 def _draw_agreement(case: CaseReport) -> Markup | None:
-    found = [(name, m.practical) for name, m in (case.correlation.metrics if case.correlation else {}).items()]
+    known = case.correlation.metrics if case.correlation else {}
+    found = [(name, known[name].practical) for name in case.metric_names if name in known]
     rows = [
         figures.AgreementRow(name, _value(value.agreement), _value(value.within_size.agreement))
         for name, value in found

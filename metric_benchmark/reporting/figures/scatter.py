@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -90,6 +92,11 @@ def draw_residuals(metric: str, points: Sequence[Point], sizes: Sequence[int], *
 
 
 def _points(svg: Svg, frame: Frame, points: Sequence[Point], sizes: Sequence[int]) -> None:
+    # Many subsets fall on one spot; a halo keeps their number from being overlooked.
+    spots = Counter((num(frame.x(point.x)), num(frame.y(point.y))) for point in points)
+    for (x, y), n in spots.items():
+        if n > 1:
+            svg.add('<circle class="halo" cx="{}" cy="{}" r="{}"/>', x, y, num(4 + 1.7 * math.sqrt(n)))
     for point in points:
         step = size_class(point.size, sizes)
         svg.add(

@@ -177,7 +177,7 @@
     const number = c.variants.indexOf(v);
     const detecting = c.subsets.filter((s) => s.detected.includes(number));
     const isControl = number >= c.n_mutants;
-    const remarks = [v.is_trivial && "trivial: every task kills it", v.is_dominator && "dominator",
+    const remarks = [v.is_inert && `inert: ${v.effect}`, v.is_trivial && "trivial: every task kills it", v.is_dominator && "dominator",
       v.duplicate_of && `killed by the same tasks as ${v.duplicate_of}`].filter(Boolean);
     return [
       el("p", {}, `${isControl ? "Control" : `Operator ${v.operator || "unknown"}`}; `,

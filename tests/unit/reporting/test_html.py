@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def test_every_case_and_metric_has_its_verdict_and_figures(html):
     assert "null metric" in html
     assert "wiring test" in html
     assert "Complete: sealed 2026-03-04" in html
-    assert "were not validated again" in html
+    assert "Native validation of trial folders: not done." in html
 
 
 @pytest.mark.parametrize(
@@ -137,3 +138,11 @@ def test_matrices_of_another_tool_have_a_report(tmp_path):
     assert "&lt;b&gt;two&lt;/b&gt;" in html
     assert "<b>two" not in html
     assert "#mutant/matrix/m%2F2" in html
+
+
+def test_failed_validation_is_the_first_thing_said(finished):
+    data = load_report(finished)
+    seal = data.seal.model_copy(update={"native_validation": "failed", "validated_at": "2026-03-05T08:00:00+00:00"})
+    html = render_report(replace(data, seal=seal))
+    assert "failed at 2026-03-05 08:00:00: the folders differ from the records" in html
+    assert 'class="banner complete"' not in html
