@@ -25,6 +25,7 @@ from metric_benchmark.cli import (
     scaffolding,
     stages,
     surroundings,
+    validating,
 )
 from metric_benchmark.cli.console import fail, note
 from metric_benchmark.errors import MetricBenchmarkError, StorageError
@@ -42,7 +43,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for group in (scaffolding, inputs, mutating, executing, stages, evidence, judging, matrix, surroundings):
+for group in (scaffolding, inputs, mutating, executing, stages, evidence, validating, judging, matrix, surroundings):
     group.add_commands(app)
 
 

@@ -158,7 +158,28 @@ def seal_execution(
     max_without_verdict: int,
     implementation: Implementation,
 ) -> ExecutionManifest:
-    """Writes `execution.json` when the inventory is complete; unchanged evidence gives the same file.
+    """Writes `execution.json` when the inventory is complete; see `complete_manifest` and `write_manifest`."""
+    manifest = complete_manifest(
+        root,
+        run_id=run_id,
+        cases_sha256=cases_sha256,
+        expected=expected,
+        max_without_verdict=max_without_verdict,
+        implementation=implementation,
+    )
+    return write_manifest(root, manifest)
+
+
+def complete_manifest(
+    root: EvidenceRoot,
+    *,
+    run_id: str,
+    cases_sha256: str,
+    expected: Mapping[str, Mapping[str, tuple[Role, str]]],
+    max_without_verdict: int,
+    implementation: Implementation,
+) -> ExecutionManifest:
+    """Makes the manifest of a complete inventory; writes nothing.
 
     Args:
         root: the evidence root; the caller holds it.
@@ -199,7 +220,11 @@ def seal_execution(
                 *missing,
             ]
         )
-    manifest = ExecutionManifest(run_id=run_id, cases_sha256=cases_sha256, cases=cases, implementation=implementation)
+    return ExecutionManifest(run_id=run_id, cases_sha256=cases_sha256, cases=cases, implementation=implementation)
+
+
+def write_manifest(root: EvidenceRoot, manifest: ExecutionManifest) -> ExecutionManifest:
+    """Writes `execution.json`; one that says the same, whichever version of the code wrote it, stays."""
     if root.manifest.exists() and read_record(root.manifest, ExecutionManifest).same_substance(manifest):
         return read_record(root.manifest, ExecutionManifest)
     write_record(root.manifest, manifest)

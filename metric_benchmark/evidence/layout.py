@@ -59,6 +59,11 @@ class EvidenceRoot:
         return self.path / "experiment.json"
 
     @property
+    def validation(self) -> Path:
+        """What a native validation found; it holds for one manifest."""
+        return self.path / "validation.json"
+
+    @property
     def report(self) -> Path:
         """The report for people."""
         return self.path / "report.html"

@@ -9,6 +9,7 @@ from metric_benchmark.evidence.locks import lock_root
 from metric_benchmark.execution.runner import OnProgress, VariantRun, run_variant
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.provenance import implementation
+from metric_benchmark.pipeline.validation import validate_fresh
 from metric_benchmark.variants import resolve_variants
 
 
@@ -17,7 +18,8 @@ def run_raw_results(run: ExperimentRun, case_id: str, variant_id: str, on_progre
 
     Raises:
         ConfigError: there is no such variant, or a task or agent is refused.
-        EvidenceError: the root holds another run's evidence, or trials nobody planned.
+        EvidenceError: the root holds another run's evidence, trials nobody planned, or native files that differ from
+            what was recorded of them.
         ExecutionError: Harbor cannot run the job.
         LockedError: the root or the variant is in use.
         StorageError: the disk is full or not writable.
@@ -28,7 +30,7 @@ def run_raw_results(run: ExperimentRun, case_id: str, variant_id: str, on_progre
         raise ConfigError(f"case {case_id!r} has no variant {variant_id!r}; it has: {', '.join(variants)}")
     with lock_root(run.root, "shared"):
         open_root(run.root, run.run_id, implementation("execution"))
-        return run_variant(
+        done = run_variant(
             run.root,
             variant,
             run.experiment.execution,
@@ -36,3 +38,5 @@ def run_raw_results(run: ExperimentRun, case_id: str, variant_id: str, on_progre
             implementation=implementation("execution"),
             on_progress=on_progress,
         )
+        validate_fresh(run, done.results)
+        return done

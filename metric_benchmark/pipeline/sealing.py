@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 from metric_benchmark.config import load_experiment
 from metric_benchmark.errors import EvidenceError
-from metric_benchmark.evidence.index import read_execution_manifest
-from metric_benchmark.evidence.index import seal_execution as seal_inventory
+from metric_benchmark.evidence.index import complete_manifest, read_execution_manifest, write_manifest
 from metric_benchmark.evidence.ledger import append_entry
 from metric_benchmark.evidence.locks import lock_ledger
 from metric_benchmark.evidence.reader import read_case_results, read_record
@@ -17,25 +16,51 @@ from metric_benchmark.hashing import digest_file
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.provenance import implementation, require_current
 from metric_benchmark.pipeline.saved import note_execution_source
+from metric_benchmark.pipeline.secrets import referenced_variables, search_secrets, search_states
+from metric_benchmark.pipeline.validation import check_native, current_validation, require_valid, write_validation
 from metric_benchmark.records.analysis import CaseSeal, ExperimentInputs, ExperimentSeal
 from metric_benchmark.records.base import comparable
 from metric_benchmark.records.correlation import Correlation
 from metric_benchmark.records.execution import ExecutionManifest, Role
+from metric_benchmark.records.validation import SecretState, ValidationReport
 from metric_benchmark.variants import resolve_variants
 
 
 def seal_execution(run: ExperimentRun) -> ExecutionManifest:
-    """Writes `execution.json`; pins are verified once more before it is written.
+    """Writes `execution.json` of a complete inventory, and `validation.json` of what was compared before.
+
+    Pins are verified once more, the native folders are compared with what was recorded of them, and the evidence is
+    searched for the values of secrets: fresh evidence is never scored unvalidated.
+
+    Raises:
+        EvidenceError: native files differ from the records; every deviation is named.
+        ExecutionError: the inventory is not complete; every open variant is named.
+        PinError: an input changed while the experiment ran.
+        SecretError: evidence holds the value of a secret.
+    """
+    load_experiment(run.experiment.source.path, level="execution")
+    manifest = complete_inventory(run)
+    report = check_native(run, {case.case_id: run.index(case.case_id) for case in run.experiment.cases})
+    require_valid(run.root, report)
+    secrets = search_secrets(
+        referenced_variables(run.experiment),
+        [run.root.execution_root / "execution", run.root.execution_inputs, run.root.ledger],
+    )
+    manifest = write_manifest(run.root, manifest)
+    write_validation(run.root, report, secrets)
+    return manifest
+
+
+def complete_inventory(run: ExperimentRun) -> ExecutionManifest:
+    """Makes the manifest, if every variant has its results under today's inputs; writes nothing.
 
     Raises:
         ExecutionError: the inventory is not complete; every open variant is named.
-        PinError: an input changed while the experiment ran.
     """
-    load_experiment(run.experiment.source.path, level="execution")
     expected: dict[str, dict[str, tuple[Role, str]]] = {case.case_id: {} for case in run.experiment.cases}
     for variant in resolve_variants(run.experiment):
         expected[variant.case_id][variant.variant_id] = (variant.role, variant.config_hash)
-    return seal_inventory(
+    return complete_manifest(
         run.root,
         run_id=run.run_id,
         cases_sha256=run.experiment.cases_sha256,
@@ -105,12 +130,15 @@ def seal_experiment(run: ExperimentRun) -> ExperimentSeal:
             n_trials += len(results.trials)
             n_without += results.n_without_verdict
             environments.add(str(results.environment.get("type") or results.environment.get("import_path")))
+    validation = current_validation(run.root)
     seal = ExperimentSeal(
         run_id=run.run_id,
         name=run.experiment.name,
         cases_sha256=manifest.cases_sha256,
         cases=cases,
-        native_validation="not_done",
+        native_validation="not_done" if validation is None else "done" if validation.passed else "failed",
+        validated_at=validation.validated_at if validation else None,
+        secrets=_search_evidence(run, validation),
         sealed_at=datetime.now(UTC).isoformat(timespec="seconds"),
         n_trials=n_trials,
         n_without_verdict=n_without,
@@ -120,6 +148,23 @@ def seal_experiment(run: ExperimentRun) -> ExperimentSeal:
         implementation=implementation("correlation"),
     )
     return _write_once(run, seal)
+
+
+def _search_evidence(run: ExperimentRun, validation: ValidationReport | None) -> dict[str, SecretState]:
+    """Searches all evidence for secrets; not that of the execution again where its own seal has searched it."""
+    names = referenced_variables(run.experiment)
+    states = search_states(names)
+    execution = run.root.execution_root / "execution"
+    is_searched = validation is not None and all(
+        validation.secrets.get(name) == "searched" for name, state in states.items() if state == "searched"
+    )
+    is_elsewhere = run.root.execution_path is not None and not is_searched
+    search_secrets(
+        names,
+        [run.root.path, *([execution] if is_elsewhere else [])],
+        without=[run.root.locks, *([execution] if is_searched else [])],
+    )
+    return states
 
 
 def _write_once(run: ExperimentRun, seal: ExperimentSeal) -> ExperimentSeal:

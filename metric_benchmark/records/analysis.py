@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 from metric_benchmark.records.base import Record, Shape
+from metric_benchmark.records.validation import SecretState
 
 
 class Selection(Record):
@@ -82,7 +83,12 @@ class CaseSeal(Shape):
 
 
 class ExperimentSeal(Record):
-    """`experiment.json`: written last, after everything was re-checked; its presence means complete."""
+    """`experiment.json`: written last, after everything was re-checked; its presence means complete.
+
+    `native_validation` says whether the native folders were compared with the records of this very manifest, at
+    `validated_at`: `failed` means that they were, and differ. `secrets` says of each variable the experiment refers to
+    whether its value was searched in the evidence before the seal.
+    """
 
     SCHEMA: ClassVar[str] = "metric-benchmark/experiment-result/v1"
 
@@ -90,7 +96,9 @@ class ExperimentSeal(Record):
     name: str
     cases_sha256: str
     cases: dict[str, CaseSeal]
-    native_validation: Literal["done", "not_done"]
+    native_validation: Literal["done", "not_done", "failed"]
+    validated_at: str | None = None
+    secrets: dict[str, SecretState] = {}
     sealed_at: str
     n_trials: int
     n_without_verdict: int

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from metric_benchmark.cli import main
-from metric_benchmark.evidence.index import open_root, update_index
+from metric_benchmark.evidence.index import open_root, update_index, write_manifest
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.experiment import open_run
 from metric_benchmark.pipeline.provenance import implementation
-from metric_benchmark.pipeline.sealing import seal_execution
+from metric_benchmark.pipeline.sealing import complete_inventory
 from metric_benchmark.records.execution import RawResults, Trial
 from metric_benchmark.variants import resolve_variants
 
@@ -82,7 +82,7 @@ def execute(project) -> Callable[..., Path]:
             )  # fmt: skip
             update_index(root, results)
         if not without:
-            seal_execution(opened)
+            write_manifest(root, complete_inventory(opened))
         return Path(name)
 
     return call
