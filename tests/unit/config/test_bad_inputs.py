@@ -27,9 +27,8 @@ ONE_MESSAGE = {
         "exp/case.yaml:12: baseline.agent.nmae: unknown key; did you mean `name`?",
     ),
     "key nothing like any other": (
-        "execution.yaml", "environment: docker", "zzz: docker",
-        "exp/execution.yaml:6: zzz: unknown key; expected one of: budget, concurrency, environment, "
-        "infrastructure_retries, max_trials_without_verdict, reward_key, roles, schema, timeouts",
+        "description.yaml", "title: A desk", "title: A desk\nzzz: 1",
+        "exp/description.yaml:3: zzz: unknown key; expected one of: schema, text, title, tools",
     ),
     "missing task folder": (
         "case.yaml", "path: tasks/beta", "path: tasks/bta",
