@@ -55,6 +55,7 @@ def _case_pins(case: Case) -> list[tuple[Location, str]]:
         (("subsets",), case.config.subsets),
         *((("tasks", i), task) for i, task in enumerate(case.config.tasks)),
         *((location, bundle) for location, _, bundle in case.bundles()),
+        *case.locks(),
     ]
     return [(location, digest_path(case.path_of(pinned))) for location, pinned in pins]
 

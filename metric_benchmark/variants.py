@@ -14,6 +14,7 @@ from metric_benchmark.config.models import AgentSpec, CaseConfig, MutantConfig, 
 from metric_benchmark.config.yaml_source import Location
 from metric_benchmark.errors import ConfigError, Problem
 from metric_benchmark.execution.environments import Environment, resolve_environment
+from metric_benchmark.execution.runtimes import Runtime
 from metric_benchmark.execution.variant import Task, Variant
 from metric_benchmark.hashing import digest_json
 from metric_benchmark.keys import BUNDLE_AGENT, config_hash, import_path_digest, modules_digest, trial_key
@@ -95,6 +96,7 @@ def _case_variants(
             trial_keys=keys,
             config_hash=config_hash(keys, attempts),
             environment=environment,
+            runtime=agent.runtime,
         )
 
 
@@ -117,6 +119,7 @@ class _Agent:
     harbor: Mapping[str, Any]
     identity: Mapping[str, Any]
     code_sha256: str
+    runtime: Runtime | None = None
 
     @classmethod
     def resolve(cls, case: Case, location: Location, spec: AgentSpec, problems: list[Problem]) -> _Agent | None:
@@ -125,7 +128,10 @@ class _Agent:
             # Where the bundle lies is no part of what it does.
             bundle = {key: value for key, value in harbor["kwargs"].items() if key != "bundle_dir"}
             identity = {"bundle": bundle, "model_name": harbor["model_name"], "env": harbor["env"]}
-            return cls(harbor, identity, spec.bundle.sha256 or "")
+            runtime = _runtime(case, spec)
+            if runtime is not None:
+                identity["runtime"] = dict(runtime.identity)
+            return cls(harbor, identity, spec.bundle.sha256 or "", runtime)
         if spec.import_path is not None:
             try:
                 return cls(harbor, harbor, import_path_digest(spec.import_path))
@@ -137,6 +143,13 @@ class _Agent:
             problems.append(case.source.problem((*location, "name"), unknown))
             return None
         return cls(harbor, harbor, "")
+
+
+def _runtime(case: Case, spec: AgentSpec) -> Runtime | None:
+    if spec.runtime is None:
+        return None
+    lock = spec.runtime.requirements
+    return Runtime(spec.runtime.python, case.path_of(lock), lock.sha256 or "")
 
 
 def harbor_agent(spec: AgentSpec, folder: Path) -> dict[str, Any]:
@@ -183,4 +196,4 @@ def _mutant_agent(
     # The label is a name, not a behaviour: renaming a mutant runs nothing again within its folder.
     identity = {"operator": operator, "agent": dict(baseline.identity)}
     code = digest_json([baseline.code_sha256, modules_digest(operator_modules(mutant.operator.name))])
-    return _Agent(harbor, identity, code)
+    return _Agent(harbor, identity, code, baseline.runtime)

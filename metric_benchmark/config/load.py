@@ -11,6 +11,7 @@ from typing import Literal
 
 from metric_benchmark.config.explain import parse_model
 from metric_benchmark.config.fields import Pinned, literal_secrets
+from metric_benchmark.config.lock import lock_problems
 from metric_benchmark.config.models import (
     AgentSpec,
     AnalysisConfig,
@@ -24,7 +25,7 @@ from metric_benchmark.config.models import (
 )
 from metric_benchmark.config.yaml_source import Location, YamlSource, read_yaml
 from metric_benchmark.errors import ConfigError, PinError, Problem
-from metric_benchmark.hashing import digest_folder
+from metric_benchmark.hashing import digest_bytes, digest_folder
 
 #: `execution` needs tasks and bundles; `analysis` never touches them.
 type Level = Literal["execution", "analysis", "all"]
@@ -56,11 +57,21 @@ class Case:
 
     def bundles(self) -> Iterator[tuple[Location, AgentSpec, Pinned]]:
         """Yields where each agent bundle is named, its agent spec and its pin."""
-        agents = [(("baseline", "agent"), self.config.baseline.agent)]
-        agents += [(("mutants", i, "agent"), m.agent) for i, m in enumerate(self.config.mutants) if m.agent]
-        for location, agent in agents:
+        for location, agent in self._agents():
             if agent.bundle is not None:
                 yield (*location, "bundle"), agent, agent.bundle
+
+    def locks(self) -> Iterator[tuple[Location, Pinned]]:
+        """Yields where each bundle's requirement lock is named, and its pin."""
+        for location, agent in self._agents():
+            if agent.runtime is not None:
+                yield (*location, "runtime", "requirements"), agent.runtime.requirements
+
+    def _agents(self) -> Iterator[tuple[Location, AgentSpec]]:
+        yield ("baseline", "agent"), self.config.baseline.agent
+        for i, mutant in enumerate(self.config.mutants):
+            if mutant.agent is not None:
+                yield ("mutants", i, "agent"), mutant.agent
 
 
 @dataclass(frozen=True)
@@ -314,6 +325,8 @@ def _check_folders(out: _Collector, inside: _Inside, case: Case, verify: bool) -
         (("tasks", i), task, f"task folder {task.path}") for i, task in enumerate(case.config.tasks)
     ]
     wanted += [(location, bundle, f"agent bundle {bundle.path}") for location, _, bundle in case.bundles()]
+    for location, lock in case.locks():
+        _check_lock(out, inside, case, location, lock, verify)
     seen: dict[Path, str] = {}
     for location, pinned, what in wanted:
         path = inside(case.source, (*location, "path"), pinned.path)
@@ -333,6 +346,22 @@ def _check_folders(out: _Collector, inside: _Inside, case: Case, verify: bool) -
         elif verify:
             with out.collecting():
                 _check_pin(out, case.source, location, pinned, digest_folder(path))
+
+
+def _check_lock(out: _Collector, inside: _Inside, case: Case, location: Location, lock: Pinned, verify: bool) -> None:
+    path = inside(case.source, (*location, "path"), lock.path)
+    if path is None:
+        return
+    if not path.is_file():
+        out.problems.append(case.source.problem((*location, "path"), f"requirements lock {lock.path} does not exist"))
+        return
+    data = path.read_bytes()
+    out.problems += [
+        Problem(f"{_shown(path, out.folder)}:{line}", message)
+        for line, message in lock_problems(data.decode("utf-8", errors="replace"))
+    ]
+    if verify:
+        _check_pin(out, case.source, location, lock, digest_bytes(data))
 
 
 def _check_pin(out: _Collector, source: YamlSource, location: Location, pinned: Pinned, found: str) -> None:

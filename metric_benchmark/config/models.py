@@ -40,6 +40,20 @@ class CasesConfig(Config):
     cases: tuple[Pinned, ...] = Field(min_length=1)
 
 
+class RuntimeSpec(Config):
+    """The environment of a bundle's own: its Python, and a lock of its packages."""
+
+    python: str = Field(pattern=r"^3\.\d+(\.\d+)?$")
+    requirements: Pinned
+
+    @field_validator("python", mode="after")
+    @classmethod
+    def _harbor_runs_on_it(cls, python: str) -> str:
+        if int(python.split(".")[1]) < 12:
+            raise ValueError(f"found {python!r}; expected '3.12' or later: the agent runs in Harbor's process")
+        return python
+
+
 class AgentSpec(Config):
     """Which agent runs: exactly one of `name`, `import_path`, or `bundle` with `entry`."""
 
@@ -47,6 +61,7 @@ class AgentSpec(Config):
     import_path: str | None = Field(default=None, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
     bundle: Pinned | None = None
     entry: str | None = Field(default=None, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+    runtime: RuntimeSpec | None = None
     model_name: str | None = None
     kwargs: dict[str, Any] = {}
     env: dict[str, str] = {}
@@ -59,6 +74,8 @@ class AgentSpec(Config):
             raise ValueError(f"found {found}; expected exactly one of `name`, `import_path`, or `bundle` with `entry`")
         if (self.bundle is None) != (self.entry is None):
             raise ValueError('`bundle` and `entry` go together; write `entry: "file:Class"` beside the bundle')
+        if self.runtime is not None and self.bundle is None:
+            raise ValueError("only a `bundle` has a `runtime`; an installed agent runs with what is installed")
         return self
 
 

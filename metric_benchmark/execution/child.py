@@ -17,6 +17,7 @@ from metric_benchmark.errors import ConfigError, ExecutionError
 from metric_benchmark.evidence.locks import Held
 from metric_benchmark.evidence.writes import cannot_be_written
 from metric_benchmark.execution.forkserver import shared_server
+from metric_benchmark.execution.spawned import SpawnedChild
 from metric_benchmark.execution.worker import STOP_GRACE_S, JobRequest
 
 type Event = dict[str, Any]
@@ -29,6 +30,7 @@ class HarborChild:
 
     Args:
         held: a lock the child holds until it ends, also where its parent dies before it.
+        python: the interpreter of an agent's own runtime (default: this one, forked).
 
     Attributes:
         was_killed: the child did not end by itself, so that its environments may be left.
@@ -36,7 +38,7 @@ class HarborChild:
 
     was_killed = False
 
-    def __init__(self, held: Held | None = None) -> None:
+    def __init__(self, held: Held | None = None, python: Path | None = None) -> None:
         # Closed by `close`, which leaving the context calls.
         self._log = tempfile.TemporaryFile(prefix="mb-harbor-")  # noqa: SIM115
         their_input, our_output = os.pipe()
@@ -44,8 +46,9 @@ class HarborChild:
         self._requests = os.fdopen(our_output, "wb")
         self._events = os.fdopen(our_input, "rb")
         try:
-            self._process = shared_server().start(
-                their_input, their_output, self._log.fileno(), None if held is None else held.fd
+            descriptors = (their_input, their_output, self._log.fileno(), None if held is None else held.fd)
+            self._process = (
+                shared_server().start(*descriptors) if python is None else SpawnedChild(python, *descriptors)
             )
         finally:
             os.close(their_input)

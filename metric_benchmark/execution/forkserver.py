@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from metric_benchmark.errors import ExecutionError
+from metric_benchmark.execution.spawned import harbor_environment
 
 #: What every child would import by itself, in the order of need.
 PRELOADED = (
@@ -78,18 +79,12 @@ class ForkServer:
     def __init__(self) -> None:
         self._owner = os.getpid()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        # LiteLLM and Harbor's telemetry would each try the network, with retries, at every start.
-        environment = os.environ | {
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-            "HARBOR_TELEMETRY": "0",
-            "PYTHONUNBUFFERED": "1",
-        }
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "metric_benchmark.execution.forkserver", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env=environment,
+                env=harbor_environment(),
                 # An interrupt at the terminal is the parent's to handle; children are then told to stop.
                 start_new_session=True,
             )

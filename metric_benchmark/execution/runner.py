@@ -26,6 +26,7 @@ from metric_benchmark.execution.inventory import PLAN_SUFFIX, find_trials, next_
 from metric_benchmark.execution.plan import FoundTrial, JobPlan, missing_attempts, plan_jobs
 from metric_benchmark.execution.progress import OnProgress, Progress, Tally
 from metric_benchmark.execution.recorded import record_results
+from metric_benchmark.execution.runtimes import ensure_runtime
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.execution.worker import JobRequest
 from metric_benchmark.hashing import digest_json
@@ -144,7 +145,9 @@ class VariantSession:
 
     def run(self, attempts: int | None = None) -> None:
         """Runs what is missing of the first `attempts` attempts of every task (default: of all)."""
-        with _Child(self._held, self._remove_containers) as child:
+        runtime = self._variant.runtime if self._todo(attempts) else None
+        python = None if runtime is None else ensure_runtime(runtime)
+        with _Child(self._held, self._remove_containers, python) as child:
             for _ in range(self._settings.infrastructure_retries + 1):
                 todo = self._todo(attempts)
                 if not todo or not self._run_all(todo, child):
@@ -308,8 +311,9 @@ class VariantSession:
 class _Child:
     """The process that runs a variant's jobs: started at the first job, replaced when it died."""
 
-    def __init__(self, held: Held | None, on_killed: Callable[[], None]) -> None:
+    def __init__(self, held: Held | None, on_killed: Callable[[], None], python: Path | None) -> None:
         self._held = held
+        self._python = python
         self._on_killed = on_killed
         self._process: HarborChild | None = None
 
@@ -323,7 +327,7 @@ class _Child:
 
     def process(self) -> HarborChild:
         if self._process is None:
-            self._process = HarborChild(self._held)
+            self._process = HarborChild(self._held, self._python)
         return self._process
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from metric_benchmark.execution.environments import Environment
+from metric_benchmark.execution.runtimes import Runtime
 from metric_benchmark.records.execution import Role
 
 
@@ -29,6 +30,7 @@ class Variant:
         agent: fields of Harbor's `AgentConfig`, with paths of this machine.
         trial_keys: by task id.
         operator: the operator's name, for mutants.
+        runtime: the environment the agent's bundle asks for; None where it runs in ours.
     """
 
     case_id: str
@@ -41,6 +43,7 @@ class Variant:
     trial_keys: Mapping[str, str]
     config_hash: str
     environment: Environment
+    runtime: Runtime | None = None
 
     @property
     def key(self) -> str:
