@@ -135,7 +135,7 @@ def _take(path: Path, handle: int, flags: int, what: str, orphan_wait_s: float) 
         if is_late and owners and not living and orphan_wait_s:
             raise LockedError(
                 f"{what} is still held by the Harbor process of a run that died ({owners[-1]}); after "
-                f"{orphan_wait_s:.0f} s it has not stopped its trials. Run again when it has, or kill it"
+                f"{orphan_wait_s:g} s it has not stopped its trials. Run again when it has, or kill it"
             )
         if living or is_late:
             who = living[0] if living else "its owner did not say who it is"

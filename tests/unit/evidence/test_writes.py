@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from metric_benchmark.errors import StorageError
-from metric_benchmark.evidence.writes import append_line, encode_record, rename, write_bytes, write_record
+from metric_benchmark.evidence.writes import (
+    append_line,
+    encode_record,
+    remove_temporaries,
+    rename,
+    sync_file_system,
+    write_bytes,
+    write_record,
+)
 from metric_benchmark.hashing import canonical_json
 from metric_benchmark.records.execution import ExecutionInputs
 
@@ -100,3 +108,47 @@ def test_renaming(tmp_path):
     write_bytes(tmp_path / "a", b"x")
     rename(tmp_path / "a", tmp_path / "b")
     assert names(tmp_path) == ["b"]
+
+
+def test_a_line_cut_short_is_replaced_by_the_next(tmp_path):
+    path = tmp_path / "l.jsonl"
+    append_line(path, b"1")
+    with path.open("ab") as stream:
+        stream.write(b"a long line that a crash cut sho")
+    append_line(path, b"2")
+    assert path.read_bytes() == b"1\n2\n"
+
+
+def test_a_full_disk_leaves_the_lines_before(tmp_path, monkeypatch):
+    path = tmp_path / "l.jsonl"
+    append_line(path, b"1")
+
+    def full(handle, data, offset, written=os.pwrite):
+        written(handle, data[:3], offset)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(StorageError, match=r"l\.jsonl: cannot be written: No space left on device; what was there"):
+        append_line(path, b"a new line")
+    assert path.read_bytes() == b"1\n"
+
+
+def test_a_very_long_last_line_is_found(tmp_path):
+    path = tmp_path / "l.jsonl"
+    path.write_bytes(b"1\n" + b"x" * 10_000)
+    append_line(path, b"2")
+    assert path.read_bytes() == b"1\n2\n"
+
+
+def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path):
+    for name in (".r.json.abcd.tmp", ".hidden", "r.json", "r.tmp"):
+        (tmp_path / name).touch()
+    remove_temporaries(tmp_path)
+    remove_temporaries(tmp_path / "missing")
+    assert names(tmp_path) == [".hidden", "r.json", "r.tmp"]
+
+
+def test_syncing_a_file_system_needs_something_on_it(tmp_path):
+    sync_file_system(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        sync_file_system(tmp_path / "missing")
