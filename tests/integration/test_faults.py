@@ -3,21 +3,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import shutil
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
 pytestmark = [pytest.mark.harbor, pytest.mark.slow]
 
-FAULTS = Path(__file__).parents[2] / "benchmarks" / "faults"
 #: Points of a run's life, in their order. A record is written in three steps; the numbers say which record:
 #: 1 names the run, 2 is a plan, 3 are raw results, 4 and 7 the case's index, 8 the manifest, 9 the analysis' guard,
 #: 10-13 its inputs, 14-17 the stages, 20 the seal.
@@ -37,70 +29,11 @@ IN_DAGSTER = (
 DAGSTER_MOMENTS = (0.15, 0.3)
 
 
-@pytest.fixture(scope="module")
-def harness() -> ModuleType:
-    """The module that kills runs."""
-    name = "mb_faults_harness"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, FAULTS / "harness.py")
-        assert spec
-        assert spec.loader
-        sys.modules[name] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-@dataclass
-class Undisturbed:
-    """An experiment, the processes that run it, and what a run to its end comes to."""
-
-    zygote: Any
-    experiment: Path
-    records: dict[str, Any]
-    points: list[str]
-    seconds: float
-    mounts: str
-
-
-def prepare(harness: ModuleType, folder: Path, zygote: Any, run: Any) -> Undisturbed:
-    mounts = harness.mounts()
-    experiment = harness.build_experiment(folder / "experiment")
-    done = run(experiment, folder / "reference", trace=folder / "trace")
-    assert done.status == 0, done.log
-    records = harness.read_records(folder / "reference")
-    assert harness.problems_of(folder / "reference", records) == []
-    return Undisturbed(zygote, experiment, records, harness.kill_points(folder / "trace"), done.seconds, mounts)
-
-
-@pytest.fixture(scope="module")
-def shell(harness: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Undisturbed]:
-    """The command line, run undisturbed."""
-    folder = tmp_path_factory.mktemp("faults")
-    with harness.Zygote(folder, "metric_benchmark.cli.checks", "metric_benchmark.cli.showing") as zygote:
-        yield prepare(harness, folder, zygote, command_line(zygote))
-
-
-@pytest.fixture(scope="module")
-def dagster(harness: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Undisturbed]:
-    """Dagster runs, undisturbed."""
-    folder = tmp_path_factory.mktemp("dagster-faults")
-    with harness.Zygote(folder, "metric_benchmark_dagster.definitions") as zygote:
-        yield prepare(harness, folder, zygote, dagster_runs(zygote))
-
-
-def command_line(zygote: Any) -> Any:
-    return lambda experiment, output, **how: zygote.command("run-experiment", experiment, "--output", output, **how)
-
-
-def dagster_runs(zygote: Any) -> Any:
-    return lambda experiment, output, **how: zygote.call("dagster_run:materialise", str(experiment), str(output), **how)
-
-
-def check(harness: ModuleType, world: Undisturbed, run: Any, kill: Any, output: Path) -> None:
-    killed = run(world.experiment, output, kill=kill)
+def check(harness, world, kill, output) -> None:
+    killed = world.run(world.experiment, output, kill=kill)
     if not (kill.at or "").startswith("worker."):
         assert killed.was_killed, f"not killed {kill}: {killed.log}"
-    again = run(world.experiment, output)
+    again = world.run(world.experiment, output)
     assert again.status == 0, again.log
     assert harness.problems_of(output, world.records) == []
     assert world.zygote.left() == []
@@ -112,26 +45,26 @@ def check(harness: ModuleType, world: Undisturbed, run: Any, kill: Any, output: 
 def test_killed_at_a_named_point(harness, shell, tmp_path, point):
     if not point.startswith("worker."):
         assert point in shell.points, "no run passes this point so often; list another"
-    check(harness, shell, command_line(shell.zygote), harness.Kill(at=point), tmp_path / "out")
+    check(harness, shell, harness.Kill(at=point), tmp_path / "out")
 
 
 @pytest.mark.parametrize(("number", "share"), list(enumerate(MOMENTS)))
 def test_killed_at_a_random_time(harness, shell, tmp_path, number, share):
     kill = harness.Kill(after_s=share * shell.seconds, whole_tree=number % 2 == 1)
-    check(harness, shell, command_line(shell.zygote), kill, tmp_path / "out")
+    check(harness, shell, kill, tmp_path / "out")
 
 
 @pytest.mark.parametrize("point", IN_DAGSTER)
 def test_a_dagster_run_killed_at_a_named_point(harness, dagster, tmp_path, point):
     if not point.startswith("worker."):
         assert point in dagster.points, "no run passes this point so often; list another"
-    check(harness, dagster, dagster_runs(dagster.zygote), harness.Kill(at=point), tmp_path / "out")
+    check(harness, dagster, harness.Kill(at=point), tmp_path / "out")
 
 
 @pytest.mark.parametrize(("number", "share"), list(enumerate(DAGSTER_MOMENTS)))
 def test_a_dagster_run_killed_at_a_random_time(harness, dagster, tmp_path, number, share):
     kill = harness.Kill(after_s=share * dagster.seconds, whole_tree=number % 2 == 1)
-    check(harness, dagster, dagster_runs(dagster.zygote), kill, tmp_path / "out")
+    check(harness, dagster, kill, tmp_path / "out")
 
 
 def test_forty_kills():
