@@ -123,6 +123,22 @@ def changed_inputs(run: ExperimentRun, variants: Iterable[Variant]) -> list[str]
     return differences
 
 
+def refuse_changes(run: ExperimentRun, variants: Iterable[Variant]) -> None:
+    """Refuses to set aside what was paid for.
+
+    Raises:
+        ConfigError: inputs changed since the evidence was made; every variant that is concerned is named.
+    """
+    differences = changed_inputs(run, variants)
+    if differences:
+        raise ConfigError(
+            [
+                *differences,
+                "nothing was run. Restore the inputs, or repeat with --accept-changes; old trials stay on disk",
+            ]
+        )
+
+
 def run_evals(run: ExperimentRun, *, on_progress: OnProgress, accept_changes: bool = False) -> EvalsDone:
     """Stage 1 of the whole experiment; continues where it stopped, then seals.
 
@@ -137,14 +153,8 @@ def run_evals(run: ExperimentRun, *, on_progress: OnProgress, accept_changes: bo
     require_own_execution(run.root)
     check_designs(run)
     variants = resolve_variants(run.experiment)
-    differences = [] if accept_changes else changed_inputs(run, variants)
-    if differences:
-        raise ConfigError(
-            [
-                *differences,
-                "nothing was run. Restore the inputs, or repeat with --accept-changes; old trials stay on disk",
-            ]
-        )
+    if not accept_changes:
+        refuse_changes(run, variants)
     with lock_root(run.root, "exclusive"):
         open_root(run.root, run.run_id, implementation("execution"))
         tidy_root(run.root)

@@ -170,7 +170,9 @@ def _take_job(root: EvidenceRoot, job: Path, plan: RunPlan, reward_key: str, fou
             found.foreign(where, reason)
         else:
             counts[planned.task] += 1
-            found.trials.append(FoundTrial(planned.task, planned.trial_key, job.parent.parent.name, plan.run, outcome))
+            where_run = plan.imported_environment
+            config = job.parent.parent.name
+            found.trials.append(FoundTrial(planned.task, planned.trial_key, config, plan.run, outcome, where_run))
     for task, count in counts.items():
         if count > asked[task]:
             found.foreign(root.relative(job), f"{count} trials of task {task}, but the plan asked for {asked[task]}")
@@ -185,7 +187,7 @@ class _Owner:
 
     @classmethod
     def read(cls, job: Path) -> _Owner:
-        config, result = _json(job / "config.json"), _json(job / "result.json")
+        config, result = read_json(job / "config.json"), read_json(job / "result.json")
         agents: Any = config.get("agents")
         return cls(result.get("id"), tuple(agents) if isinstance(agents, list) else ())  # pyright: ignore[reportUnknownArgumentType]
 
@@ -214,7 +216,8 @@ def is_whole(path: Path) -> bool:
     return True
 
 
-def _json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads a JSON object of Harbor's; one that is missing, damaged or no object is empty."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

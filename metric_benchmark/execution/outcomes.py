@@ -105,7 +105,7 @@ def read_outcome(trial_dir: Path, reward_key: str) -> Outcome:
 def _read_outcome(trial_dir: Path, reward_key: str) -> Outcome:
     data = {name: _read(trial_dir / name) for name in ("config.json", "lock.json", "result.json")}
     config = _parse(data["config.json"]) or {}
-    task_path = _task_path(_part(config, "task"))
+    task_path = _task_path(part(config, "task"))
     if not task_path:
         raise EvidenceError(
             f"{trial_dir}/config.json: missing or damaged, so the trial belongs to no task; move the folder away if it "
@@ -141,10 +141,10 @@ def _read_outcome(trial_dir: Path, reward_key: str) -> Outcome:
         trajectory_sha256=combine_digests(trajectories),
         # The usual single trajectory has its digest in `trajectory_sha256`; several are listed, to say which differs.
         files_sha256=dict(sorted((digests | (trajectories if len(trajectories) > 1 else {})).items())),
-        task_digest=_part(_parse(data["lock.json"]) or {}, "task").get("digest"),
+        task_digest=part(_parse(data["lock.json"]) or {}, "task").get("digest"),
         native_name=config.get("trial_name"),
         job_id=config.get("job_id"),
-        agent=_part(config, "agent"),
+        agent=part(config, "agent"),
     )
 
 
@@ -205,7 +205,7 @@ def classify(result: Json, reward_key: str) -> tuple[Status, str | None, float |
     """
     exceptions = _exceptions(result)
     types = [item["exception_type"] for item in exceptions]
-    rewards = _part(_part(result, "verifier_result"), "rewards")
+    rewards = part(part(result, "verifier_result"), "rewards")
     native = _finite(rewards.get(reward_key))
     if "CancelledError" in types:
         return "cancelled", "the trial was cancelled", None, native, ()
@@ -251,13 +251,14 @@ def _phases(result: Json) -> list[Json]:
     return [result, *steps]
 
 
-def _part(result: Json, key: str) -> Json:
+def part(result: Json, key: str) -> Json:
+    """Returns an object within an object; an empty one where there is none."""
     value: Any = result.get(key)
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def _exceptions(result: Json) -> list[Json]:
-    return [found for phase in _phases(result) if (found := _part(phase, "exception_info"))]
+    return [found for phase in _phases(result) if (found := part(phase, "exception_info"))]
 
 
 def _is_environment_failure(item: Json) -> bool:
@@ -271,11 +272,11 @@ def _is_environment_failure(item: Json) -> bool:
 
 
 def _agent_started(result: Json) -> bool:
-    return any(_part(phase, "agent_execution").get("started_at") for phase in _phases(result))
+    return any(part(phase, "agent_execution").get("started_at") for phase in _phases(result))
 
 
 def _contexts(result: Json) -> list[Json]:
-    return [found for phase in _phases(result) if (found := _part(phase, "agent_result"))]
+    return [found for phase in _phases(result) if (found := part(phase, "agent_result"))]
 
 
 def _total(contexts: list[Json], key: str) -> float | None:

@@ -13,13 +13,17 @@ from metric_benchmark.records.execution import COUNTED, Trial
 
 @dataclass(frozen=True)
 class FoundTrial:
-    """A native trial of this variant, and where its folder is."""
+    """A native trial of this variant, and where its folder is.
+
+    `imported_environment` is where a trial ran that was adopted from elsewhere; None for our own.
+    """
 
     task: str
     trial_key: str
     folder: str
     run: str
     outcome: Outcome
+    imported_environment: str | None = None
 
     @property
     def counts(self) -> bool:
@@ -111,7 +115,7 @@ def _record(task: str, attempt: int, found: FoundTrial) -> Trial:
         n_input_tokens=outcome.n_input_tokens,
         n_output_tokens=outcome.n_output_tokens,
         exception=outcome.exception,
-        flags=outcome.flags,
+        flags=outcome.flags if found.imported_environment is None else (*outcome.flags, "imported"),
         task_checksum=outcome.task_checksum,
         task_digest=outcome.task_digest,
         result_sha256=outcome.result_sha256,

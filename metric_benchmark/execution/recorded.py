@@ -49,13 +49,24 @@ def record_results(
         config_hash=variant.config_hash,
         attempts=variant.attempts,
         tasks=tuple(task.id for task in variant.tasks),
-        environment=dict(variant.environment.identity),
+        environment=_environment(variant, found, chosen),
         reward_key=reward_key,
         trials=chosen,
         implementation=implementation,
         inputs={f"task:{task.id}": task.sha256 for task in variant.tasks},
         evidence=other_digests(folder, variant.trial_keys, found, chosen),
     )
+
+
+def _environment(variant: Variant, found: Sequence[FoundTrial], chosen: Sequence[Trial]) -> dict[str, object]:
+    """Returns where the trials ran; those that were imported may have run elsewhere."""
+    recorded = {(trial.folder, trial.run, trial.trial) for trial in chosen}
+    imported = {
+        trial.imported_environment
+        for trial in found
+        if trial.imported_environment is not None and (trial.folder, trial.run, trial.outcome.trial) in recorded
+    }
+    return {**variant.environment.identity, **({"imported": sorted(imported)} if imported else {})}
 
 
 def other_digests(

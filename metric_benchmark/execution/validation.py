@@ -12,7 +12,7 @@ from typing import Any
 
 from metric_benchmark.errors import Problem
 from metric_benchmark.evidence.layout import EvidenceRoot
-from metric_benchmark.execution.inventory import Inventory, Run, take_inventory
+from metric_benchmark.execution.inventory import Inventory, Run, read_json, take_inventory
 from metric_benchmark.execution.plan import FoundTrial, choose_trials
 from metric_benchmark.execution.recorded import compare_files, compare_trial, other_digests
 from metric_benchmark.execution.task_digests import TaskDigests
@@ -155,8 +155,8 @@ def _check_run(
     for trial in trials:
         folder = run.job / trial.outcome.trial
         where = root.relative(folder)
-        lock, config = _json(folder / "lock.json"), _json(folder / "config.json")
-        result = _json(folder / "result.json")
+        lock, config = read_json(folder / "lock.json"), read_json(folder / "config.json")
+        result = read_json(folder / "result.json")
         if locked is not None and lock and digest_json(lock) not in locked:
             yield Problem(f"{where}/lock.json", f"is not among the trials of {root.relative(run.job / 'lock.json')}")
         if not lock and trial.counts:
@@ -172,7 +172,7 @@ def _check_run(
 
 
 def _locked_trials(job: Path) -> set[str] | None:
-    trials = _json(job / "lock.json").get("trials")
+    trials = read_json(job / "lock.json").get("trials")
     if not isinstance(trials, list):
         return None
     return {digest_json(trial) for trial in trials}  # pyright: ignore[reportUnknownVariableType]
@@ -208,11 +208,3 @@ def _shown(rewards: Any) -> str:
     if not isinstance(rewards, dict):
         return "nothing readable" if rewards is None else repr(rewards)
     return ", ".join(f"{key}={value}" for key, value in rewards.items()) or "no reward"  # pyright: ignore[reportUnknownVariableType]
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from metric_benchmark.config import load_experiment
 from metric_benchmark.errors import EvidenceError
@@ -21,7 +22,7 @@ from metric_benchmark.pipeline.validation import check_native, current_validatio
 from metric_benchmark.records.analysis import CaseSeal, ExperimentInputs, ExperimentSeal
 from metric_benchmark.records.base import comparable
 from metric_benchmark.records.correlation import Correlation
-from metric_benchmark.records.execution import ExecutionManifest, Role
+from metric_benchmark.records.execution import ExecutionManifest, RawResults, Role
 from metric_benchmark.records.validation import SecretState, ValidationReport
 from metric_benchmark.variants import resolve_variants
 
@@ -129,7 +130,7 @@ def seal_experiment(run: ExperimentRun) -> ExperimentSeal:
         for results in read_case_results(run.root, manifest, case.case_id).values():
             n_trials += len(results.trials)
             n_without += results.n_without_verdict
-            environments.add(str(results.environment.get("type") or results.environment.get("import_path")))
+            environments |= _environments(results)
     validation = current_validation(run.root)
     seal = ExperimentSeal(
         run_id=run.run_id,
@@ -148,6 +149,14 @@ def seal_experiment(run: ExperimentRun) -> ExperimentSeal:
         implementation=implementation("correlation"),
     )
     return _write_once(run, seal)
+
+
+def _environments(results: RawResults) -> set[str]:
+    """Returns where a variant's trials ran; imported ones may have run elsewhere."""
+    own = str(results.environment.get("type") or results.environment.get("import_path"))
+    imported: Any = results.environment.get("imported") or []
+    is_mixed = not imported or any("imported" not in trial.flags for trial in results.trials)
+    return {*({own} if is_mixed else ()), *(str(name) for name in imported)}
 
 
 def _search_evidence(run: ExperimentRun, validation: ValidationReport | None) -> dict[str, SecretState]:

@@ -26,7 +26,8 @@ class RunPlan(Record):
     """`run-N.plan.json`: what run N was asked to do, written before it starts; uniform in attempts.
 
     `imported_from` is set where nothing was asked for: a job someone had paid for elsewhere was adopted. `attempts` is
-    then the most trials a task has in it, and `deviations` says in what it differs from a run of ours.
+    then the most trials a task has in it, `imported_environment` where they ran, and `deviations` in what they differ
+    from a run of ours.
     """
 
     SCHEMA: ClassVar[str] = "metric-benchmark/run-plan/v1"
@@ -41,6 +42,7 @@ class RunPlan(Record):
     tasks: tuple[PlannedTask, ...]
     created_at: str
     imported_from: str | None = None
+    imported_environment: str | None = None
     deviations: tuple[str, ...] = ()
 
 
