@@ -215,7 +215,7 @@ def _stale(
     for name, record in (("mutant scores", scores), ("coverage", coverage), ("correlation", correlation)):
         old = [key for key, digest in (record.evidence if record else {}).items() if now.get(key, digest) != digest]
         if old:
-            found.append(f"{case_id}: its {name} were computed before {', '.join(sorted(old))} changed")
+            found.append(f"{case_id}: {name} computed before {', '.join(sorted(old))} changed")
     return tuple(found)
 
 

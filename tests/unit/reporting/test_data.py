@@ -54,7 +54,7 @@ def test_a_record_made_from_older_evidence_is_named(world, tmp_path):
     data = load_report(root)
     assert data.seal is not None
     assert not data.is_sealed
-    assert "desk: its correlation were computed before coverage changed" in data.completeness
+    assert "desk: correlation computed before coverage changed" in data.completeness
 
 
 def test_a_damaged_record_is_refused(world, tmp_path):
