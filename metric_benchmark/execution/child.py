@@ -87,7 +87,9 @@ class HarborChild:
                 case "refused":
                     raise ConfigError(list(event["problems"]))
                 case "disk_full":
-                    raise cannot_be_written(event["file"], event["why"])
+                    raise cannot_be_written(
+                        event["file"] or f"{request.job['jobs_dir']}/{request.job['job_name']}", event["why"]
+                    )
                 case "job_error":
                     raise JobFailedError(f"Harbor could not run the job: {event['type']}: {event['message']}")
                 case "job_end":

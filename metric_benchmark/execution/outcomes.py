@@ -13,6 +13,7 @@ from typing import Any
 import pydantic.dataclasses
 
 from metric_benchmark.errors import EvidenceError
+from metric_benchmark.execution.storage import full_disk_message
 from metric_benchmark.hashing import digest_bytes, digest_file
 from metric_benchmark.records.execution import Status
 from metric_benchmark.records.trajectories import combine_digests, trajectory_files
@@ -211,8 +212,9 @@ def classify(result: Json, reward_key: str) -> tuple[Status, str | None, float |
         return "cancelled", "the trial was cancelled", None, native, ()
     for item in exceptions:
         kind = item["exception_type"]
-        if kind in INFRASTRUCTURE or _is_environment_failure(item):
-            flags = () if kind in INFRASTRUCTURE else ("unknown_exception",)
+        is_known = kind in INFRASTRUCTURE or full_disk_message(kind, item["exception_message"]) is not None
+        if is_known or _is_environment_failure(item):
+            flags = () if is_known else ("unknown_exception",)
             return "infrastructure", f"{kind}: {_first_line(item)}", None, native, flags
     for item in exceptions:
         if item["exception_type"] in NO_VERDICT:

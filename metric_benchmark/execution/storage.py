@@ -12,25 +12,25 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _MESSAGE = re.compile(rf"\[Errno (?:{'|'.join(str(number) for number in _FULL)})\] (?P<why>[^:]+)(?:: '(?P<file>.*)')?")
 
 
-def full_disk(error: BaseException) -> tuple[str, str] | None:
+def full_disk(error: BaseException) -> tuple[str | None, str] | None:
     """Looks for a full disk in an error, in what it came from and in the group it may be.
 
     Returns:
-        The file and the reason; None when nothing of the kind is in it.
+        The file, where the error says it, and the reason; None when nothing of the kind is in it.
     """
     for item in _all(error, set()):
         if isinstance(item, OSError) and item.errno in _FULL:
-            return str(item.filename or "a file"), item.strerror or "the disk is full"
+            return item.filename and str(item.filename), item.strerror or "the disk is full"
     return None
 
 
-def full_disk_message(exception_type: str, message: str) -> tuple[str, str] | None:
+def full_disk_message(exception_type: str, message: str) -> tuple[str | None, str] | None:
     """Tells by type and message whether a trial ended because the host's disk is full; see `full_disk`.
 
     A command that finds the disk of its own environment full ends with a status, never with such an exception.
     """
     found = _MESSAGE.match(message) if exception_type == "OSError" else None
-    return (found["file"] or "a file", found["why"]) if found else None
+    return (found["file"], found["why"]) if found else None
 
 
 def _all(error: BaseException, seen: set[int]) -> Iterator[BaseException]:
