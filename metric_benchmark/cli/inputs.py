@@ -20,7 +20,8 @@ def add_commands(app: typer.Typer) -> None:
     )(sign)
     app.command(
         short_help="Check an experiment: files, pins, agents, metrics, design.",
-        epilog="Example: metric-benchmark verify my-experiment",
+        epilog="Example: metric-benchmark verify my-experiment\n\nProve it with trials: metric-benchmark verify "
+        "my-experiment --deep --output runs/mine",
     )(verify)
     app.command(
         short_help="Show trials, cost bound and what the design can show.",
@@ -46,10 +47,39 @@ def sign(experiment: ExperimentArgument, as_json: JsonOption = False) -> None:
     say(f"{plural(signed.n_pins, 'pin')} hold{'s' if signed.n_pins == 1 else ''}")
 
 
-def verify(experiment: ExperimentArgument, as_json: JsonOption = False) -> None:
-    """Checks an experiment: its files, its pins, agents, operators, metrics and design. Writes nothing."""
+def verify(
+    experiment: ExperimentArgument,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Prove the cases by trials: oracle, nop, baseline, screening, controls.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="With --deep: the experiment's evidence root. Trials it has are not run again, and those run now are "
+            "kept by a later run (default: a folder in the user's cache).",
+            show_default=False,
+            file_okay=False,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Checks an experiment: its files, its pins, agents, operators, metrics and design.
+
+    Without --deep it writes nothing. With it, every task must be passed by its own solution and failed by an agent that
+    does nothing, the baseline must be reliable, controls must survive, and no metric may be constant.
+    """
     from metric_benchmark.cli.checks import prepare
 
+    if deep:
+        from metric_benchmark.cli.proving import verify_deep
+
+        verify_deep(experiment, output, as_json=as_json)
+        return
+    if output is not None:
+        raise typer.BadParameter("goes with --deep", param_hint="--output")
     ready = prepare(experiment, None)
     run, checked = ready.run, ready.checked
     cases = {

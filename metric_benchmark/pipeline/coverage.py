@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from metric_benchmark.coverage.measure import measure_coverage
 from metric_benchmark.coverage.registry import MetricSpec
 from metric_benchmark.coverage.traces import BaselineTrial
@@ -10,7 +12,7 @@ from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.reader import read_raw_results, read_record
 from metric_benchmark.evidence.writes import write_record
 from metric_benchmark.hashing import digest_json
-from metric_benchmark.pipeline.inputs import ExperimentRun, freeze_inputs, raw_digests
+from metric_benchmark.pipeline.inputs import CaseInputs, ExperimentRun, freeze_inputs, raw_digests
 from metric_benchmark.pipeline.provenance import Provenance
 from metric_benchmark.pipeline.saved import recall_answers
 from metric_benchmark.records.coverage import CoverageRecord
@@ -31,23 +33,8 @@ def measure_case(run: ExperimentRun, case_id: str, *, replay: bool = False) -> C
     """
     inputs = freeze_inputs(run, case_id)
     index = run.index(case_id)
-    baseline = read_raw_results(run.root, index, "baseline")
     metrics = [MetricSpec(**metric) for metric in inputs.metrics.metrics]
-    recall_answers(run, case_id)
-    record = measure_coverage(
-        case_id,
-        tasks=inputs.selection.tasks,
-        baseline=[_baseline_trial(run.root, baseline, i) for i in range(len(baseline.trials))],
-        subsets=inputs.subset_tasks,
-        description=inputs.description.description,
-        metrics=metrics,
-        cache=run.root.answers(case_id),
-        replay=replay,
-        base=run.experiment.analysis_source.path.parent,
-        roots=run.experiment.roots,
-        # What a metric must not know lies below these: kills, scores, other variants' traces.
-        hide=(run.root.path, run.root.execution_path or run.root.path, run.experiment.folder),
-    )
+    record = measure_metrics(run, inputs, metrics, replay=replay)
     provenance = Provenance(
         "coverage",
         {
@@ -64,6 +51,32 @@ def measure_case(run: ExperimentRun, case_id: str, *, replay: bool = False) -> C
         return record
     write_record(path, record)
     return record
+
+
+def measure_metrics(
+    run: ExperimentRun, inputs: CaseInputs, metrics: Sequence[MetricSpec], *, replay: bool = False
+) -> CoverageRecord:
+    """Measures a case's coverage by some metrics; writes nothing but the answers it may be asked for again.
+
+    For arguments and errors see `measure_case`.
+    """
+    case_id = inputs.selection.case
+    baseline = read_raw_results(run.root, run.index(case_id), "baseline")
+    recall_answers(run, case_id)
+    return measure_coverage(
+        case_id,
+        tasks=inputs.selection.tasks,
+        baseline=[_baseline_trial(run.root, baseline, i) for i in range(len(baseline.trials))],
+        subsets=inputs.subset_tasks,
+        description=inputs.description.description,
+        metrics=metrics,
+        cache=run.root.answers(case_id),
+        replay=replay,
+        base=run.experiment.analysis_source.path.parent,
+        roots=run.experiment.roots,
+        # What a metric must not know lies below these: kills, scores, other variants' traces.
+        hide=(run.root.path, run.root.execution_path or run.root.path, run.experiment.folder),
+    )
 
 
 def _baseline_trial(root: EvidenceRoot, results: RawResults, number: int) -> BaselineTrial:

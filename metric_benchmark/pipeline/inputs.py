@@ -52,7 +52,7 @@ def freeze_inputs(run: ExperimentRun, case_id: str) -> CaseInputs:
     A changed list of variants alone moves nothing: what was computed for the other variants still holds.
     """
     case = run.experiment.case(case_id)
-    inputs = _case_inputs(run.experiment, case)
+    inputs = case_inputs(run.experiment, case)
     folder = run.root.analysis(case_id)
     files: dict[str, Record] = {
         "subsets.json": inputs.subsets,
@@ -73,7 +73,8 @@ def freeze_inputs(run: ExperimentRun, case_id: str) -> CaseInputs:
     return inputs
 
 
-def _case_inputs(experiment: Experiment, case: Case) -> CaseInputs:
+def case_inputs(experiment: Experiment, case: Case) -> CaseInputs:
+    """Returns the inputs of a case's analysis as the experiment's files have them now; writes nothing."""
     analysis = experiment.analysis
     case_id = case.case_id
     return CaseInputs(
