@@ -94,22 +94,6 @@ def describe_raw_results(step: Step, done: VariantRun, path: Path) -> Metadata:
         "n_kept": done.n_kept,
         "n_without_verdict": results.n_without_verdict,
         "mean_reward": mean_reward(results),
-        "trials": table(
-            {
-                "task": ("string", "the task's id"),
-                "attempt": ("int", "rank by start time"),
-                "status": ("string", "whether the trial counts, and why not"),
-                "reward": ("float", "what stage 2 counts; empty without a verdict"),
-                "duration_s": ("float", "wall time of the trial"),
-                "cost_usd": ("float", "what the agent says it cost"),
-                "reason": ("string", "what went wrong"),
-                "folder": ("string", "Harbor's trial folder below the evidence"),
-            },
-            [
-                [t.task, t.attempt, t.status, t.reward, t.duration_s, t.cost_usd, t.reason, f"{t.run}/{t.trial}"]
-                for t in results.trials
-            ],
-        ),
         "plot": picture(plot_rewards(results), "mean reward by task"),
         **provenance(
             step,
@@ -120,6 +104,21 @@ def describe_raw_results(step: Step, done: VariantRun, path: Path) -> Metadata:
             cost_usd=results.cost_usd,
         ),
         "harbor_view": dg.MetadataValue.md(f"`harbor view {path.parent / 'jobs'}`"),
+        "trials": table(
+            {
+                "task": ("string", "the task's id"),
+                "attempt": ("int", "rank by start time"),
+                "status": ("string", "whether the trial counts, and why not"),
+                "reward": ("float", "what stage 2 counts; empty without a verdict"),
+                "duration_s": ("float", "wall time of the trial"),
+                "cost_usd": ("float", "what the agent says it cost"),
+                "reason": ("string", "what went wrong"),
+            },
+            [
+                [t.task, t.attempt, t.status, t.reward, _rounded(t.duration_s), t.cost_usd, t.reason]
+                for t in results.trials
+            ],
+        ),
     }
 
 
@@ -132,6 +131,9 @@ def describe_kills(step: Step, kills: MutantKills, path: Path) -> Metadata:
         "n_killing_tasks": len(kills.killed_by),
         "n_tested_tasks": len(kills.tested_tasks),
         "n_undetermined_tasks": len(kills.undetermined_tasks),
+        "plot": picture(plot_kills(kills), "tasks that kill it"),
+        **_warnings(kills.warnings),
+        **provenance(step, kills, path, stage="scoring"),
         "kills": table(
             {
                 "task": ("string", "the task's id"),
@@ -146,9 +148,6 @@ def describe_kills(step: Step, kills: MutantKills, path: Path) -> Metadata:
                 for task, k in kills.tasks.items()
             ],
         ),
-        "plot": picture(plot_kills(kills), "tasks that kill it"),
-        **_warnings(kills.warnings),
-        **provenance(step, kills, path, stage="scoring"),
     }
 
 
@@ -162,6 +161,9 @@ def describe_scores(step: Step, scores: MutantScores, path: Path) -> Metadata:
         "n_subsets": len(scores.subsets),
         "n_eligible_tasks": len(scores.eligible_tasks),
         "mean_mutant_score": _mean(s.score for s in scores.subsets.values()),
+        "plot": picture(plot_kill_matrix(scores), "kill matrix"),
+        **_warnings(scores.warnings),
+        **provenance(step, scores, path, stage="scoring"),
         "mutants": table(
             {
                 "mutant": ("string", "mutant or control"),
@@ -175,9 +177,6 @@ def describe_scores(step: Step, scores: MutantScores, path: Path) -> Metadata:
                 for name, m in {**scores.mutants, **scores.controls}.items()
             ],
         ),
-        "plot": picture(plot_kill_matrix(scores), "kill matrix"),
-        **_warnings(scores.warnings),
-        **provenance(step, scores, path, stage="scoring"),
     }
 
 
@@ -188,6 +187,8 @@ def describe_coverage(step: Step, coverage: CoverageRecord, path: Path) -> Metad
     drawn = next((name for name, m in coverage.metrics.items() if m.kind == "items"), next(iter(coverage.metrics)))
     return {
         "n_metrics": len(coverage.metrics),
+        "plot": picture(plot_cover_matrix(drawn, coverage.metrics[drawn]), f"cover matrix of {drawn}"),
+        **provenance(step, coverage, path, stage="coverage"),
         "metrics": table(
             {
                 "metric": ("string", "the metric's label"),
@@ -202,8 +203,6 @@ def describe_coverage(step: Step, coverage: CoverageRecord, path: Path) -> Metad
                 for name, m in coverage.metrics.items()
             ],
         ),
-        "plot": picture(plot_cover_matrix(drawn, coverage.metrics[drawn]), f"cover matrix of {drawn}"),
-        **provenance(step, coverage, path, stage="coverage"),
     }
 
 
@@ -214,6 +213,9 @@ def describe_correlation(step: Step, correlation: Correlation, path: Path) -> Me
         "n_tasks": correlation.n_tasks,
         "n_mutants": correlation.n_mutants,
         "n_dominators": correlation.n_dominators,
+        "plot": picture(plot_correlation(correlation), "mutant score by coverage"),
+        **_warnings(correlation.warnings),
+        **provenance(step, correlation, path, stage="correlation"),
         "estimates": table(
             {
                 "metric": ("string", "the metric's label"),
@@ -235,9 +237,6 @@ def describe_correlation(step: Step, correlation: Correlation, path: Path) -> Me
                 for name, m in correlation.metrics.items()
             ],
         ),
-        "plot": picture(plot_correlation(correlation), "mutant score by coverage"),
-        **_warnings(correlation.warnings),
-        **provenance(step, correlation, path, stage="correlation"),
     }
 
 
@@ -250,6 +249,17 @@ def describe_manifest(step: Step, manifest: ExecutionManifest, results: Sequence
         "n_variants": len(results),
         "n_trials": sum(len(r.trials) for r in results),
         "n_without_verdict": sum(r.n_without_verdict for r in results),
+        "plot": picture(plot_bars(means, title="mean reward by variant"), "mean reward by variant"),
+        **provenance(
+            step,
+            manifest,
+            step.run.root.manifest,
+            stage="execution",
+            config_hash=manifest.cases_sha256,
+            digests={"cases.yaml": manifest.cases_sha256}
+            | {entry.index: entry.index_sha256 for entry in manifest.cases.values()},
+            cost_usd=sum(costs) if costs else None,
+        ),
         "variants": table(
             {
                 "variant": ("string", "case|variant"),
@@ -262,17 +272,6 @@ def describe_manifest(step: Step, manifest: ExecutionManifest, results: Sequence
                 [key, r.role, len(r.trials), mean, r.config_hash[:16]]
                 for (key, mean), r in zip(means.items(), results, strict=True)
             ],
-        ),
-        "plot": picture(plot_bars(means, title="mean reward by variant"), "mean reward by variant"),
-        **provenance(
-            step,
-            manifest,
-            step.run.root.manifest,
-            stage="execution",
-            config_hash=manifest.cases_sha256,
-            digests={"cases.yaml": manifest.cases_sha256}
-            | {entry.index: entry.index_sha256 for entry in manifest.cases.values()},
-            cost_usd=sum(costs) if costs else None,
         ),
     }
 
@@ -288,6 +287,9 @@ def describe_report(step: Step, seal: ExperimentSeal, data: ReportData, path: Pa
         "n_without_verdict": seal.n_without_verdict,
         "environments": ", ".join(seal.environments),
         "native_validation": seal.native_validation,
+        "plot": picture(plot_bars(estimates, title=title, limits=(-1, 1)), title),
+        **provenance(step, seal, step.run.root.experiment, stage="reporting"),
+        "report": dg.PathMetadataValue(str(path)),
         "verdicts": table(
             {
                 "case": ("string", "the case's id"),
@@ -299,13 +301,18 @@ def describe_report(step: Step, seal: ExperimentSeal, data: ReportData, path: Pa
                 "reason": ("string", "why"),
             },
             [
-                [row[name] for name in ("case", "metric", "n_subsets", "rho", "partial_rho", "verdict", "reason")]
+                [
+                    row["case"],
+                    row["metric"],
+                    row["n_subsets"],
+                    _rounded(row["rho"]),
+                    _rounded(row["partial_rho"]),
+                    row["verdict"],
+                    row["reason"],
+                ]
                 for row in rows
             ],
         ),
-        "plot": picture(plot_bars(estimates, title=title, limits=(-1, 1)), title),
-        **provenance(step, seal, step.run.root.experiment, stage="reporting"),
-        "report": dg.PathMetadataValue(str(path)),
     }
 
 
@@ -320,12 +327,17 @@ def mean_reward(results: RawResults) -> float | None:
 
 
 def _number(value: Defined | Undefined) -> float | None:
-    return value.value if isinstance(value, Defined) else None
+    return _rounded(value.value) if isinstance(value, Defined) else None
 
 
 def _mean(values: Iterable[float]) -> float | None:
     found = list(values)
-    return sum(found) / len(found) if found else None
+    return round(sum(found) / len(found), 4) if found else None
+
+
+def _rounded(value: float | None) -> float | None:
+    """Rounds for the eye; the record has all digits."""
+    return None if value is None else round(value, 4)
 
 
 def _share_mean(subsets: Iterable[SubsetCoverage]) -> float | None:

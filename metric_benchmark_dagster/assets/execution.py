@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from metric_benchmark.evidence.reader import read_case_results
+from metric_benchmark.experiment import check_designs
 from metric_benchmark.pipeline import run_raw_results
 from metric_benchmark.pipeline.sealing import seal_execution
-from metric_benchmark_dagster.assets.shared import OWNERS, RAW_RESULTS_PROTOCOL, code_version, stage_tags
+from metric_benchmark_dagster.assets.shared import OWNERS, RAW_RESULTS_PROTOCOL, stage_tags
 from metric_benchmark_dagster.failures import require_verdicts
 from metric_benchmark_dagster.metadata import describe_manifest, describe_raw_results, materialised
 from metric_benchmark_dagster.partitions import PartitionKeys, split_key
@@ -51,6 +52,7 @@ def _raw_results(keys: PartitionKeys, key_prefix: Sequence[str], variant_inputs:
     ) -> dg.MaterializeResult[Any]:
         case_id, variant_id = split_key(context.partition_key)
         with experiment.step(level="all", lock=None) as step:
+            check_designs(step.run)
             done = run_raw_results(step.run, case_id, variant_id, trials.listener(context.log))
             require_verdicts(done, step.run.experiment.execution.max_trials_without_verdict)
             path = step.run.root.config(case_id, variant_id, done.results.config_hash) / "raw-results.json"
@@ -63,11 +65,12 @@ def _execution_manifest(key_prefix: Sequence[str], raw_results: dg.AssetsDefinit
     @dg.asset(
         key_prefix=list(key_prefix) or None,
         deps=[raw_results],
-        group_name="raw_results",
+        # Both seals of an experiment stand at its end; beside the raw results this one would stretch their group.
+        group_name="report",
         kinds={"json"},
         owners=OWNERS,
         tags=stage_tags("raw_results"),
-        code_version=code_version("execution"),
+        code_version=RAW_RESULTS_PROTOCOL,
         description="Seals stage 1: `execution.json`, written once every variant of every case has its results and the "
         "inputs still match their pins.",
     )

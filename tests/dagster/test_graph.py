@@ -82,7 +82,7 @@ def test_groups_are_the_stages(nodes: dict[str, Any]) -> None:
         "variant_inputs": "inputs",
         "case_inputs": "inputs",
         "raw_results": "raw_results",
-        "execution_manifest": "raw_results",
+        "execution_manifest": "report",
         "mutant_scores": "mutant_scores",
         "subset_scores": "mutant_scores",
         "coverage": "coverage",
