@@ -13,8 +13,8 @@ from metric_benchmark.config.fields import check_slug
 from metric_benchmark.errors import ConfigError, ExecutionError
 from metric_benchmark.evidence.index import check_run_id, open_root
 from metric_benchmark.evidence.locks import lock_root
-from metric_benchmark.evidence.reader import read_record, safe_path
 from metric_benchmark.execution.interrupted import tidy_root
+from metric_benchmark.execution.inventory import find_trials
 from metric_benchmark.execution.runner import OnProgress, VariantRun, VariantSession
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.pipeline.correlation import correlate_case
@@ -25,7 +25,7 @@ from metric_benchmark.pipeline.provenance import implementation
 from metric_benchmark.pipeline.saved import evidence_root, require_own_execution
 from metric_benchmark.pipeline.sealing import check_saved_execution, guard_analysis, seal_execution, seal_experiment
 from metric_benchmark.records.analysis import ExperimentSeal
-from metric_benchmark.records.execution import RawResults, Role
+from metric_benchmark.records.execution import Role
 from metric_benchmark.records.role_times import RoleTime, role_times
 from metric_benchmark.scoring import check_design
 from metric_benchmark.variants import resolve_variants
@@ -105,15 +105,17 @@ def changed_inputs(run: ExperimentRun, variants: Iterable[Variant]) -> list[str]
     """
     differences: list[str] = []
     for variant in variants:
-        if not run.root.index(variant.case_id).exists():
+        if not run.root.variant(variant.case_id, variant.variant_id).is_dir():
             continue
-        index = run.index(variant.case_id)
-        entry = index.variants.get(variant.variant_id)
-        if entry is None or entry.config_hash == variant.config_hash:
+        index = run.index(variant.case_id) if run.root.index(variant.case_id).exists() else None
+        entry = index.variants.get(variant.variant_id) if index is not None else None
+        if entry is not None and entry.config_hash == variant.config_hash:
             continue
-        # By its form alone: a run that was killed may have left a later state of it than the index names.
-        old = read_record(safe_path(run.root, entry.raw_results, run.root.index(variant.case_id)), RawResults)
-        changed = sorted({t.task for t in old.trials if variant.trial_keys.get(t.task, t.trial_key) != t.trial_key})
+        # The native trials, not the index: a run that was killed has paid for some that no index names.
+        found = find_trials(run.root, variant.case_id, variant.variant_id, run.experiment.execution.reward_key)
+        paid = {trial.task for trial in found if trial.counts and trial.task in variant.trial_keys}
+        kept = {trial.task for trial in found if trial.counts and variant.trial_keys.get(trial.task) == trial.trial_key}
+        changed = sorted(paid - kept)
         if changed:
             shown = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
             differences.append(
