@@ -47,7 +47,7 @@ class Undisturbed:
     records: dict[str, Any]
     points: list[str]
     seconds: float
-    mounts: str
+    mounts: list[str]
 
 
 def _undisturbed(harness: ModuleType, folder: Path, zygote: Any, run: Callable[..., Any]) -> Undisturbed:
