@@ -120,7 +120,7 @@ def main() -> None:
     tool = Path(sys.executable).with_name("metric-benchmark")
     ratios: list[float] = []
     print(
-        f"{N_TASKS} trials, {CONCURRENCY} at once: `metric-benchmark run-evals` (2 variants x 20 tasks) and Harbor's own Job (20 x 2)"
+        f"{N_TASKS} trials, {CONCURRENCY} at once: run-evals (2 variants x 20 tasks), Harbor's own Job (20 tasks x 2)"
     )
     print("round  run-evals_s  harbor_s  ratio")
     with tempfile.TemporaryDirectory(prefix="mb-overhead-") as scratch:

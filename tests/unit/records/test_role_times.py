@@ -12,8 +12,8 @@ from metric_benchmark.records.role_times import RoleTime, role_times
 def trial(started_at: str | None, duration_s: float | None = 60.0, status: str = "valid") -> Trial:
     return Trial.model_validate(
         {
-            "task": "one", "attempt": 1, "status": status, "reward": 1.0, "trial_key": "k", "folder": "f", "run": "run-1",
-            "trial": "one__a", "started_at": started_at, "duration_s": duration_s, "cost_usd": None,
+            "task": "one", "attempt": 1, "status": status, "reward": 1.0, "trial_key": "k", "folder": "f",
+            "run": "run-1", "trial": "one__a", "started_at": started_at, "duration_s": duration_s, "cost_usd": None,
             "result_sha256": None, "trajectory_sha256": None,
         }
     )  # fmt: skip
