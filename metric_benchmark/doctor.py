@@ -17,6 +17,7 @@ from typing import Literal
 from metric_benchmark.errors import StorageError
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import lock_root
+from metric_benchmark.execution.docker_leftovers import Removed, remove_of_dead_owners
 from metric_benchmark.execution.sandbox import check_sandbox, clean_leftovers, running_sandboxes
 
 type State = Literal["works", "absent", "broken"]
@@ -58,9 +59,17 @@ def can_run_trials(findings: Iterable[Finding]) -> bool:
     return any(finding.state == "works" for finding in findings if finding.name in (SANDBOX, DOCKER))
 
 
-def remove_leftovers() -> list[int]:
-    """Ends sandboxes whose owner is gone, and returns the process ids that were ended."""
-    return clean_leftovers()
+@dataclass(frozen=True)
+class Cleaned:
+    """What dead runs had left and is gone now: processes by number, the rest by Docker's names."""
+
+    sandboxes: tuple[int, ...]
+    docker: Removed
+
+
+def remove_leftovers() -> Cleaned:
+    """Ends sandboxes and removes containers, networks and volumes whose owner is gone."""
+    return Cleaned(tuple(clean_leftovers()), remove_of_dead_owners())
 
 
 def _python() -> Finding:

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from metric_benchmark.cli.console import plural, say, say_json
 from metric_benchmark.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from metric_benchmark.doctor import Cleaned
 
 _MARKS = {"works": ("ok", "green"), "absent": ("--", "yellow"), "broken": ("!!", "red")}
 
@@ -22,13 +25,15 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def doctor(
-    clean: Annotated[bool, typer.Option("--clean", help="End sandboxes whose owner is gone.")] = False,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="End sandboxes and remove containers whose run is gone.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Says what works on this machine, and what to do about what does not. Prints no secret."""
     from metric_benchmark.doctor import can_run_trials, examine, remove_leftovers
 
-    ended = remove_leftovers() if clean else []
+    cleaned = remove_leftovers() if clean else None
     findings = examine()
     is_able = can_run_trials(findings)
     if as_json:
@@ -39,7 +44,7 @@ def doctor(
                     f.name: {"state": f.state, "found": f.found, **({"remedy": f.remedy} if f.remedy else {})}
                     for f in findings
                 },
-                **({"ended_sandboxes": ended} if clean else {}),
+                **({} if cleaned is None else _cleaned_json(cleaned)),
             }
         )
         return
@@ -50,8 +55,20 @@ def doctor(
         if finding.remedy:
             say(f"    {' ' * width}  -> {finding.remedy}")
     say()
-    if clean:
-        say(f"{plural(len(ended), 'left-over sandbox')} ended" if ended else "no left-over sandboxes")
+    if cleaned is not None:
+        n_docker = cleaned.docker.n_all
+        ended = f"{plural(len(cleaned.sandboxes), 'left-over sandbox')} ended"
+        say(ended if cleaned.sandboxes else "no left-over sandboxes")
+        say(f"{plural(n_docker, 'left-over thing')} removed from Docker" if n_docker else "nothing left over in Docker")
     say(
         "trials can be run here" if is_able else "trials cannot be run here: neither the local sandbox nor Docker works"
     )
+
+
+def _cleaned_json(cleaned: Cleaned) -> dict[str, object]:
+    return {
+        "ended_sandboxes": list(cleaned.sandboxes),
+        "removed_containers": list(cleaned.docker.containers),
+        "removed_networks": list(cleaned.docker.networks),
+        "removed_volumes": list(cleaned.docker.volumes),
+    }
