@@ -46,6 +46,7 @@ class HarborChild:
         self._requests = os.fdopen(our_output, "wb")
         self._events = os.fdopen(our_input, "rb")
         try:
+            self._environment = shared_server().changed_environment() if python is None else {}
             descriptors = (their_input, their_output, self._log.fileno(), None if held is None else held.fd)
             self._process = (
                 shared_server().start(*descriptors) if python is None else SpawnedChild(python, *descriptors)
@@ -75,6 +76,7 @@ class HarborChild:
             StorageError: Harbor could not write; the job is to be given up, since every other trial would fail as well.
         """
         try:
+            request = request.model_copy(update={"environment": self._environment})
             self._requests.write(request.model_dump_json().encode() + b"\n")
             self._requests.flush()
         except BrokenPipeError:

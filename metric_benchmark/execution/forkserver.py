@@ -79,12 +79,13 @@ class ForkServer:
     def __init__(self) -> None:
         self._owner = os.getpid()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._environment = harbor_environment()
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "metric_benchmark.execution.forkserver", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env=harbor_environment(),
+                env=self._environment,
                 # An interrupt at the terminal is the parent's to handle; children are then told to stop.
                 start_new_session=True,
             )
@@ -93,6 +94,13 @@ class ForkServer:
     def is_usable(self) -> bool:
         """Whether the server lives and belongs to this process, not to one it was forked from."""
         return self._owner == os.getpid() and self._process.poll() is None
+
+    def changed_environment(self) -> dict[str, str]:
+        """Returns the variables that were set, or set anew, since the server was started: its children lack them.
+
+        A program that lives long, such as a notebook, may set a model's key after its first run.
+        """
+        return {key: value for key, value in harbor_environment().items() if self._environment.get(key) != value}
 
     def start(self, stdin: int, stdout: int, stderr: int, held: int | None = None) -> ForkedChild:
         """Forks a child that serves jobs on these file descriptors; the caller keeps and closes its own copies.

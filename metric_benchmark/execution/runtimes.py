@@ -193,11 +193,15 @@ def _own_requirements() -> list[str]:
 def _find_the_rest(python: Path, *, is_layer: bool) -> None:
     """Has the environment find this package, and in a layer all other packages of ours, behind its own."""
     (packages,) = python.parent.parent.glob("lib/python*/site-packages")
-    folders = [*(_package_folders() if is_layer else []), _source_folder()]
-    # `addsitedir` and not the bare path, so that what is installed there in editable form is found as well.
-    lines = [f"import site; site.addsitedir({folder!r})" for folder in dict.fromkeys(folders)]
     with storage_errors(packages):
-        (packages / "zz-metric-benchmark.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if not is_layer:
+            # This package alone: what else is in its folder may be made for another Python.
+            (packages / "metric_benchmark").symlink_to(Path(_source_folder()) / "metric_benchmark")
+            return
+        # `addsitedir` and not the bare path, so that what is installed there in editable form is found as well.
+        folders = dict.fromkeys([*_package_folders(), _source_folder()])
+        lines = [f"import site; site.addsitedir({folder!r})\n" for folder in folders]
+        (packages / "zz-metric-benchmark.pth").write_text("".join(lines), encoding="utf-8")
 
 
 def _probe(runtime: Runtime, python: Path, packages: Mapping[str, str]) -> None:

@@ -39,7 +39,8 @@ class JobRequest(BaseModel):
     """One job to run: Harbor's own job configuration and what Harbor has no setting for.
 
     `check` names the task folders to check before the job; the agent is always checked, on the first task. `variables`
-    are set in the environment of this process: the overlay for Docker makes labels of them.
+    are set in the environment of this process: the overlay for Docker makes labels of them; so are those of
+    `environment`, which the parent has and this process was started without.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,6 +51,7 @@ class JobRequest(BaseModel):
     sandbox: bool = False
     check: tuple[str, ...] = ()
     variables: dict[str, str] = {}
+    environment: dict[str, str] = {}
 
 
 def main() -> int:
@@ -112,6 +114,7 @@ async def _run(request: JobRequest, emit: Emit) -> None:
     from harbor.models.job.config import JobConfig
     from harbor.trial.hooks import TrialEvent
 
+    os.environ.update(request.environment)
     if request.variables:
         os.environ.update(request.variables | owner_variable())
     config = JobConfig.model_validate(request.job)

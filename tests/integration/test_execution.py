@@ -159,6 +159,16 @@ def test_another_run_id_is_refused_and_nothing_is_written(tiny, tmp_path):
         coordinator.open_run(tiny.path, tmp_path / "out", run_id="other")
 
 
+def test_a_variable_set_after_the_first_run_reaches_the_agent(tiny, tmp_path, monkeypatch):
+    evals(tiny, tmp_path / "out")
+    monkeypatch.setenv("MB_TEST_SET_LATE", "1")
+    tiny.edit("case.yaml", lambda c: c["mutants"][0]["agent"].update(env={"LATE": "${MB_TEST_SET_LATE}"}))
+    tiny.sign()
+    done, events = evals(tiny, tmp_path / "out", accept_changes=True)
+    assert ran(events) == [("idle", "one"), ("idle", "two")]
+    assert (done.n_run, done.n_kept) == (2, 8)
+
+
 def test_an_unset_secret_is_named_before_anything_runs(tiny, tmp_path):
     tiny.edit("case.yaml", lambda c: c["baseline"]["agent"].update(env={"SOME_TOKEN": "${MB_TEST_UNSET}"}))
     tiny.sign()

@@ -18,10 +18,14 @@ from metric_benchmark.mutants.catalog import OPERATORS, check_operator
 from metric_benchmark.mutants.hooks import Forgetful
 
 PAGE = (Path(__file__).parents[3] / "docs" / "mutants.md").read_text()
+_FILE = r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$"
+#: The worked examples; tests/integration/test_docs_mutants.py runs them.
+FILES = dict(re.findall(_FILE, PAGE, re.MULTILINE | re.DOTALL))
+REST = re.sub(_FILE, "", PAGE, flags=re.MULTILINE | re.DOTALL)
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```$", REST, re.MULTILINE | re.DOTALL)
 
 
 def test_table_is_the_catalogue():
@@ -41,8 +45,8 @@ def test_table_is_the_catalogue():
 
 
 def test_yaml_examples_are_sound():
-    host, terminus = blocks("yaml")
-    for text, baseline in ((host, {"import_path": "agent:Agent"}), (terminus, {"name": "terminus-2"})):
+    (host,) = blocks("yaml")
+    for text, baseline in ((host, {"import_path": "agent:Agent"}), (FILES["terminus.yaml"], {"name": "terminus-2"})):
         for entry in yaml.safe_load(text)["mutants"]:
             mutant = MutantConfig.model_validate(entry)
             if not mutant.operator.is_external:
