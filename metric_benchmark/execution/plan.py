@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from metric_benchmark.execution.outcomes import Outcome
-from metric_benchmark.records.execution import COUNTED, Trial
+from metric_benchmark.records.execution import COUNTED, Archived, Trial
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,31 @@ def choose_trials(trial_keys: Mapping[str, str], attempts: int, found: Sequence[
         rest = others[-lacking:] if lacking else []
         chosen += [_record(task, rank, trial) for rank, trial in enumerate(counting + rest, start=1)]
     return tuple(chosen)
+
+
+def archive_trials(
+    trial_keys: Mapping[str, str], found: Sequence[FoundTrial], chosen: Sequence[Trial]
+) -> tuple[Archived, ...]:
+    """Lists the trials without a verdict that were run again, in order of start."""
+    recorded = {(trial.folder, trial.run, trial.trial) for trial in chosen}
+    archived = [
+        Archived(
+            task=trial.task,
+            status=trial.outcome.status,
+            reason=trial.outcome.reason,
+            folder=trial.folder,
+            run=trial.run,
+            trial=trial.outcome.trial,
+            started_at=trial.outcome.started_at,
+            cost_usd=trial.outcome.cost_usd,
+            exception=trial.outcome.exception,
+        )
+        for trial in found
+        if trial_keys.get(trial.task) == trial.trial_key
+        and not trial.counts
+        and (trial.folder, trial.run, trial.outcome.trial) not in recorded
+    ]
+    return tuple(sorted(archived, key=lambda trial: (trial.started_at or "", trial.run, trial.trial)))
 
 
 def _record(task: str, attempt: int, found: FoundTrial) -> Trial:

@@ -9,7 +9,7 @@ from pathlib import Path
 from metric_benchmark.errors import EvidenceError, Problem
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.reader import read_record
-from metric_benchmark.execution.plan import FoundTrial, choose_trials
+from metric_benchmark.execution.plan import FoundTrial, archive_trials, choose_trials
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.hashing import digest_file
 from metric_benchmark.records.base import Implementation
@@ -52,6 +52,7 @@ def record_results(
         environment=_environment(variant, found, chosen),
         reward_key=reward_key,
         trials=chosen,
+        archived=archive_trials(variant.trial_keys, found, chosen),
         implementation=implementation,
         inputs={f"task:{task.id}": task.sha256 for task in variant.tasks},
         evidence=other_digests(folder, variant.trial_keys, found, chosen),

@@ -84,7 +84,7 @@ VOLATILE_FIELDS = frozenset(
     {
         "started_at", "finished_at", "duration_s", "created_at", "sealed_at", "trial", "run", "folder", "jobs",
         "result_sha256", "trajectory_sha256", "files_sha256", "raw_results_sha256", "index_sha256", "request_sha256",
-        "evidence", "implementation", "record_sha256", "validated_at",
+        "evidence", "implementation", "record_sha256", "validated_at", "archived",
     }
 )  # fmt: skip
 

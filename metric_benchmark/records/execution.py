@@ -84,6 +84,20 @@ class Trial(Shape):
         return self.status in COUNTED
 
 
+class Archived(Shape):
+    """A trial without a verdict that was run again: it stays in its run's folder and counts nowhere."""
+
+    task: str
+    status: Status
+    reason: str | None
+    folder: str
+    run: str
+    trial: str
+    started_at: str | None
+    cost_usd: float | None
+    exception: str | None
+
+
 class RawResults(Record):
     """`raw-results.json`: one record per (task, attempt) of a variant.
 
@@ -103,6 +117,8 @@ class RawResults(Record):
     environment: dict[str, object]
     reward_key: str | None = None
     trials: tuple[Trial, ...]
+    #: In order of start. It depends on what happened to a run, not on the experiment, so `comparable` leaves it out.
+    archived: tuple[Archived, ...] = ()
 
     @property
     def n_counted(self) -> int:

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metric_benchmark.execution.outcomes import Outcome
-from metric_benchmark.execution.plan import FoundTrial, JobPlan, choose_trials, missing_attempts, plan_jobs
+from metric_benchmark.execution.plan import (
+    FoundTrial,
+    JobPlan,
+    archive_trials,
+    choose_trials,
+    missing_attempts,
+    plan_jobs,
+)
 
 KEYS = {"one": "key-1", "two": "key-2"}
 
@@ -128,3 +135,20 @@ def test_records_keep_what_the_folder_said():
     (trial,) = choose_trials({"one": "key-1"}, 1, [found(reward=0.5, run="run-7")])
     assert (trial.trial_key, trial.folder, trial.run, trial.reward) == ("key-1", "f" * 16, "run-7", 0.5)
     assert (trial.result_sha256, trial.duration_s) == ("r", 1.0)
+
+
+def test_trials_that_were_run_again_are_listed_and_those_that_stand_for_an_attempt_are_not():
+    trials = [
+        found(status="infrastructure", start=3, name="late"),
+        found(status="cancelled", start=1, name="early"),
+        found(start=5, name="counts"),
+        found("two", status="no_verdict", start=2, name="first"),
+        found("two", status="no_verdict", start=4, name="last"),
+        found(status="cancelled", key="old", name="old"),
+    ]
+    chosen = choose_trials(KEYS, 1, trials)
+    assert [trial.trial for trial in chosen] == ["one__counts", "two__last"]
+    archived = archive_trials(KEYS, trials, chosen)
+    assert [(trial.trial, trial.status) for trial in archived] == [
+        ("one__early", "cancelled"), ("two__first", "no_verdict"), ("one__late", "infrastructure")
+    ]  # fmt: skip
