@@ -90,6 +90,7 @@ def run_experiment(
     from metric_benchmark.cli.checks import prepare
     from metric_benchmark.cli.showing import report_json, say_report
     from metric_benchmark.experiment import analyse_saved, open_run
+    from metric_benchmark.pipeline.secrets import describe_states
     from metric_benchmark.reporting.data import load_report
     from metric_benchmark.reporting.html import write_report
 
@@ -104,7 +105,9 @@ def run_experiment(
         done = _run(ready, accept_changes=accept_changes)
     else:
         run = open_run(experiment, output, results=results, run_id=run_id, level="analysis")
-    analyse_saved(run, replay=replay, on_case=lambda case_id: note(f"analysing case {case_id}"))
+    seal = analyse_saved(run, replay=replay, on_case=lambda case_id: note(f"analysing case {case_id}"))
+    for text in describe_states(seal.secrets):
+        warn(text)
     html = write_report(run.root)
     data = load_report(run.root)
     if as_json:

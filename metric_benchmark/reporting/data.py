@@ -10,7 +10,7 @@ from typing import Any
 from metric_benchmark.errors import EvidenceError
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.ledger import read_ledger
-from metric_benchmark.evidence.reader import read_index, read_raw_results, read_record, read_run_id
+from metric_benchmark.evidence.reader import read_index, read_manifest, read_raw_results, read_record, read_run_id
 from metric_benchmark.hashing import digest_file
 from metric_benchmark.records.analysis import (
     CaseDescription,
@@ -125,7 +125,7 @@ def load_report(root: EvidenceRoot | Path, *, cases: tuple[str, ...] | None = No
         EvidenceError: the folder holds no evidence, a case is unknown, or a record is damaged.
     """
     root = root if isinstance(root, EvidenceRoot) else EvidenceRoot(root)
-    manifest = _optional(root.manifest, ExecutionManifest)
+    manifest = read_manifest(root) if root.manifest.exists() else None
     found = _case_ids(root, manifest)
     if not found:
         raise EvidenceError(
