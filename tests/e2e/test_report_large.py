@@ -7,13 +7,14 @@ import importlib.util
 import json
 import re
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from metric_benchmark.reporting.data import load_report
 from metric_benchmark.reporting.html import write_report
+
+pytestmark = pytest.mark.slow
 
 MAX_BYTES = 5_000_000
 
@@ -35,9 +36,7 @@ def large(tmp_path_factory: pytest.TempPathFactory):
 
 
 def test_it_stays_below_five_megabytes_and_holds_everything(large):
-    started = time.monotonic()
     html = write_report(large).read_text()
-    assert time.monotonic() - started < 60
     assert len(html.encode()) < MAX_BYTES
     (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
     (case,) = json.loads(text)["cases"]
