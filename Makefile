@@ -49,5 +49,9 @@ format: $(STAMP) ## put the code into its standard layout
 bench: $(STAMP) ## run the benchmarks that take minutes
 	@$(BIN)/python benchmarks/harbor_overhead/run.py
 
+docs: $(STAMP) ## build the documentation site into build/site, without network
+	@$(BIN)/python -m tools.docs_pages
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 clean: ## remove what these commands made
 	rm -rf $(VENV) runs screenshots

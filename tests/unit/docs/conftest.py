@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
+from metric_benchmark.cli import main
 
 REPOSITORY = Path(__file__).parents[3]
 _FENCE = re.compile(
@@ -36,7 +38,7 @@ class Block:
                 found[-1].words += "\n" + line
             elif line.startswith("$ "):
                 found.append(Command(line[2:].partition("  #")[0].strip()))
-            else:
+            elif found:
                 found[-1].shown.append(line)
             continued = line.endswith("\\")
         return found
@@ -62,3 +64,16 @@ def blocks(text: str) -> Iterator[Block]:
 def reading() -> SimpleNamespace:
     """What tests of pages share."""
     return SimpleNamespace(blocks=blocks, repository=REPOSITORY)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., SimpleNamespace]:
+    """Runs a command line in this process."""
+
+    def call(*words: str) -> SimpleNamespace:
+        capsys.readouterr()
+        status = main(list(words))
+        captured = capsys.readouterr()
+        return SimpleNamespace(status=status, out=captured.out, err=captured.err)
+
+    return call
