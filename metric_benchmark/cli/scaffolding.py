@@ -53,7 +53,15 @@ def generate(
         Path, typer.Argument(metavar="CASE", help="A case.yaml.", show_default=False, exists=True, dir_okay=False)
     ],
     seed: Annotated[int, typer.Option(min=0, help="Draws other subsets of the same sizes.")] = 0,
-    count: Annotated[int, typer.Option(min=1, max=10_000, help="How many subsets.")] = 60,
+    count: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=10_000,
+            help="How many subsets (default: 60, or all where a small case has fewer).",
+            show_default=False,
+        ),
+    ] = None,
     sizes: Annotated[
         str | None,
         typer.Option(metavar="N,N,...", help="Sizes, in tasks (default: up to six between few and most of the tasks)."),
@@ -69,7 +77,7 @@ def generate(
             dir_okay=False,
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that holds something else.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file this command did not write.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Draws random subsets of a case's tasks, equally many of each size, and writes their file.

@@ -298,7 +298,7 @@ def _load_case(
     description = out.parse(files["description"], DescriptionConfig)
     subsets = out.parse(files["subsets"], SubsetsConfig)
     if files["subsets"] and subsets:
-        _check_subsets(out, files["subsets"], subsets, config)
+        _check_subsets(out, files["subsets"], subsets, source, config)
     if description is None or subsets is None:
         return None
     case = Case(config, source, source.sha256, subsets, description)
@@ -307,17 +307,23 @@ def _load_case(
     return case
 
 
-def _check_subsets(out: _Collector, source: YamlSource, subsets: SubsetsConfig, config: CaseConfig) -> None:
+def _check_subsets(
+    out: _Collector, source: YamlSource, subsets: SubsetsConfig, case: YamlSource, config: CaseConfig
+) -> None:
     known = {task.id for task in config.tasks}
+    unknown: dict[str, list[tuple[Location, str]]] = {}
     for i, subset in enumerate(subsets.subsets):
         for j, task in enumerate(subset.tasks):
             if task not in known:
-                out.problems.append(
-                    source.problem(
-                        ("subsets", i, "tasks", j),
-                        f"subset {subset.id!r} names task {task!r}, which case {config.case_id!r} does not have",
-                    )
-                )
+                unknown.setdefault(task, []).append((("subsets", i, "tasks", j), subset.id))
+    again = f"run `metric-benchmark subsets generate {case.shown}`"
+    advice = f"{again} to draw them again" if subsets.generator else f"correct it, or {again}"
+    for task, found in unknown.items():
+        location, first = found[0]
+        who = f"subset {first!r} names" if len(found) == 1 else f"subset {first!r} and {len(found) - 1} more name"
+        out.problems.append(
+            source.problem(location, f"{who} task {task!r}, which case {config.case_id!r} does not have; {advice}")
+        )
 
 
 def _check_folders(out: _Collector, inside: _Inside, case: Case, verify: bool) -> None:

@@ -14,13 +14,15 @@ from typing import Any
 import yaml
 
 from metric_benchmark.config.explain import parse_model
-from metric_benchmark.config.models import CaseConfig
+from metric_benchmark.config.models import CaseConfig, SubsetsConfig
 from metric_benchmark.config.yaml_source import read_yaml
 from metric_benchmark.errors import ConfigError
 from metric_benchmark.hashing import digest_json
 
 GENERATOR = "size_stratified/1"
 _MOST_SIZES = 6
+#: How many subsets are drawn unless told otherwise; fewer where a small case has not so many.
+USUAL_COUNT = 60
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,14 @@ def write_subsets(
     case_file: Path,
     *,
     seed: int,
-    count: int,
+    count: int | None = None,
     sizes: Sequence[int] | None = None,
     target: Path | None = None,
     replace: bool = False,
 ) -> WrittenSubsets:
     """Draws the subsets of a case and writes them to the file the case names, or to another.
+
+    A file this wrote before is replaced; any other only with `replace`.
 
     Raises:
         ConfigError: the case file is wrong, the subsets cannot be drawn, or the file holds something else.
@@ -108,6 +112,8 @@ def write_subsets(
     config = parse_model(source, CaseConfig)
     tasks = [task.id for task in config.tasks]
     wanted = tuple(sorted(set(sizes))) if sizes is not None else spread_sizes(len(tasks))
+    if count is None:
+        count = min(USUAL_COUNT, sum(math.comb(len(tasks), size) for size in wanted)) or USUAL_COUNT
     drawn = draw_subsets(tasks, seed=seed, count=count, sizes=wanted)
     path = target or case_file.parent / config.subsets.path
     text = _subsets_yaml(
@@ -118,12 +124,23 @@ def write_subsets(
     if path.exists():
         if path.read_text(encoding="utf-8", errors="replace") == text:
             return WrittenSubsets(path, counts, is_changed=False)
-        if not replace:
-            raise ConfigError(f"{path}: exists and holds something else; give another --output, or --force to replace")
+        if not replace and not _is_drawn(path):
+            raise ConfigError(
+                f"{path}: exists and `subsets generate` did not write it; give another --output, or --force to replace it"
+            )
     if not path.parent.is_dir():
         raise ConfigError(f"{path}: its folder does not exist; make it first")
     path.write_text(text, encoding="utf-8")
     return WrittenSubsets(path, counts, is_changed=True)
+
+
+def _is_drawn(path: Path) -> bool:
+    """Tells whether a subsets file is one of ours: drawn, so that drawing it again loses nobody's work."""
+    try:
+        config = parse_model(read_yaml(path), SubsetsConfig)
+    except ConfigError:
+        return False
+    return config.generator is not None and config.generator.get("name") == GENERATOR
 
 
 def _subsets_yaml(subsets: dict[str, tuple[str, ...]], generator: dict[str, Any]) -> str:

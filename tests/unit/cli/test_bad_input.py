@@ -42,7 +42,7 @@ MISTAKES = {
     "subset naming an unknown task": (
         "subsets.yaml", "[alpha, beta]", "[alpha, delta]",
         "exp/subsets.yaml:4: subsets[1].tasks[1]: ",
-        "subset 'two' names task 'delta', which case 'desk' does not have",
+        "correct it, or run `metric-benchmark subsets generate exp/case.yaml`",
     ),
     "mutant without operator": (
         "case.yaml", "    operator: external/does-nothing\n", "",

@@ -89,11 +89,28 @@ def test_the_file_is_a_manifest_the_experiment_loads(unsigned):
 
 def test_a_file_that_holds_something_else_is_replaced_only_when_asked(unsigned):
     before = unsigned.snapshot()
-    with pytest.raises(ConfigError, match=r"subsets\.yaml: exists and holds something else; .*--force"):
+    with pytest.raises(ConfigError, match=r"subsets\.yaml: exists and `subsets generate` did not write it; .*--force"):
         write_subsets(unsigned.folder / "case.yaml", seed=3, count=5)
     assert unsigned.snapshot() == before
     assert write_subsets(unsigned.folder / "case.yaml", seed=3, count=5, replace=True).is_changed
     assert not write_subsets(unsigned.folder / "case.yaml", seed=3, count=5).is_changed
+
+
+def test_a_file_drawn_before_is_drawn_again_when_the_tasks_have_changed(unsigned):
+    write_subsets(unsigned.folder / "case.yaml", seed=3, count=5, sizes=(1, 2), replace=True)
+    unsigned.edit("case.yaml", ("  - id: gamma\n    path: tasks/gamma\n", ""))
+    with pytest.raises(ConfigError) as refused:
+        unsigned.sign()
+    place, _, message = str(refused.value).partition(": subset ")
+    assert place.startswith("exp/subsets.yaml:")
+    assert message.endswith(
+        "task 'gamma', which case 'desk' does not have; run `metric-benchmark subsets generate exp/case.yaml` to draw "
+        "them again"
+    )
+    assert len(refused.value.problems) == 1
+    # Two tasks have three different subsets of sizes one and two.
+    assert write_subsets(unsigned.folder / "case.yaml", seed=0).counts == {1: 2, 2: 1}
+    unsigned.sign()
 
 
 def test_ids_that_yaml_reads_as_something_else_are_quoted(unsigned):
