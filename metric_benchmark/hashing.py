@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import json
@@ -10,7 +11,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from metric_benchmark.errors import PinError
 
@@ -57,14 +58,22 @@ def digest_file(path: Path) -> str:
 
 
 def walk_files(folder: Path) -> Iterator[Path]:
-    """Yields the files below `folder` in the order of their POSIX paths; compiled Python is left out."""
+    """Yields the files below `folder` in the order of their POSIX paths; compiled Python is left out.
+
+    Raises:
+        PinError: a folder cannot be listed; left out, what it holds could change without notice.
+    """
     found: list[Path] = []
-    for parent, dirs, files in os.walk(folder):
+    for parent, dirs, files in os.walk(folder, onerror=_refuse):
         dirs[:] = sorted(d for d in dirs if d not in _IGNORED_DIRS)
         here = Path(parent)
         found += [here / d for d in dirs if (here / d).is_symlink()]
         found += [here / f for f in files if not f.endswith(".pyc")]
     yield from sorted(found, key=lambda p: p.relative_to(folder).as_posix())
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise PinError(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 
 def digest_folder(folder: Path) -> str:
@@ -73,26 +82,59 @@ def digest_folder(folder: Path) -> str:
     Symbolic links count by their target text, which must stay inside the folder.
 
     Raises:
-        PinError: the folder holds a link that leaves it, or a file that is not a regular file.
+        PinError: something in the folder cannot be read, has a name that is not UTF-8, is a link that leaves the folder
+            or leads to itself, or is neither a file, a folder nor a link.
     """
-    lines: list[list[str]] = []
-    for path in walk_files(folder):
-        name = path.relative_to(folder).as_posix()
-        mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode):
-            if not path.resolve().is_relative_to(folder.resolve()):
-                raise PinError(f"{path}: a symbolic link that leaves the pinned folder; copy the file instead")
-            lines.append([name, "link", str(path.readlink())])
-        elif stat.S_ISREG(mode):
-            lines.append([name, "x" if mode & stat.S_IXUSR else "-", digest_file(path)])
-        else:
-            raise PinError(f"{path}: neither a file, a folder nor a link; remove it from the pinned folder")
-    return digest_json(lines)
+    root = folder.resolve()
+    try:
+        return digest_json([_line(path, folder, root) for path in walk_files(folder)])
+    except OSError as error:
+        _refuse(error)
+
+
+def _line(path: Path, folder: Path, root: Path) -> list[str]:
+    name = path.relative_to(folder).as_posix()
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise PinError(f"{os.fsencode(path)!r}: its name is not UTF-8; rename it") from None
+    mode = path.lstat().st_mode
+    if stat.S_ISREG(mode):
+        return [name, "x" if mode & stat.S_IXUSR else "-", digest_file(path)]
+    if not stat.S_ISLNK(mode):
+        raise PinError(f"{path}: neither a file, a folder nor a link; remove it from the pinned folder")
+    try:
+        target = str(path.readlink())
+        target.encode()
+        # Python 3.13 resolves a link that leads to itself as if nothing were wrong.
+        is_usable, is_inside = not _is_loop(path), path.resolve().is_relative_to(root)
+    except (RuntimeError, OSError, UnicodeEncodeError):
+        is_usable, is_inside = False, False
+    if not is_usable:
+        raise PinError(f"{path}: a symbolic link that leads nowhere; remove it from the pinned folder")
+    if not is_inside:
+        raise PinError(f"{path}: a symbolic link that leaves the pinned folder; copy the file instead")
+    return [name, "link", target]
+
+
+def _is_loop(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def digest_path(path: Path) -> str:
-    """Returns the digest of a file or of a folder, whichever `path` is."""
-    return digest_folder(path) if path.is_dir() else digest_file(path)
+    """Returns the digest of a file or of a folder, whichever `path` is.
+
+    Raises:
+        PinError: it cannot be read.
+    """
+    try:
+        return digest_folder(path) if path.is_dir() else digest_file(path)
+    except OSError as error:
+        _refuse(error)
 
 
 @functools.cache

@@ -58,7 +58,7 @@ def generate(
         typer.Option(
             min=1,
             max=10_000,
-            help="How many subsets (default: 60, or all where a small case has fewer).",
+            help="How many subsets (default: 60, or all there are).",
             show_default=False,
         ),
     ] = None,

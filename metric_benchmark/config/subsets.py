@@ -126,7 +126,7 @@ def write_subsets(
             return WrittenSubsets(path, counts, is_changed=False)
         if not replace and not _is_drawn(path):
             raise ConfigError(
-                f"{path}: exists and `subsets generate` did not write it; give another --output, or --force to replace it"
+                f"{path}: exists and `subsets generate` did not write it; give another --output, or --force"
             )
     if not path.parent.is_dir():
         raise ConfigError(f"{path}: its folder does not exist; make it first")

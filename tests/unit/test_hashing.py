@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -104,6 +105,38 @@ def test_links_may_not_leave_the_folder(folder, tmp_path):
 def test_what_is_neither_file_nor_folder_is_refused(folder):
     os.mkfifo(folder / "pipe")
     with pytest.raises(PinError, match="pipe: neither a file, a folder nor a link"):
+        digest_folder(folder)
+
+
+def test_a_link_that_leads_to_itself_is_refused(folder):
+    (folder / "loop").symlink_to("loop")
+    with pytest.raises(PinError, match="loop: a symbolic link that leads nowhere; remove it"):
+        digest_folder(folder)
+
+
+def test_a_link_to_what_will_be_made_later_is_fine(folder):
+    (folder / "later").symlink_to("a/made-in-the-container")
+    assert digest_folder(folder)
+
+
+def test_a_name_that_is_not_utf_8_is_refused(folder):
+    (folder / os.fsdecode(b"caf\xe9")).write_text("1")
+    with pytest.raises(PinError, match=r"caf\\xe9': its name is not UTF-8; rename it"):
+        digest_folder(folder)
+
+
+@pytest.mark.parametrize(("name", "function"), [("a", "scandir"), ("b.txt", "open")])
+def test_what_cannot_be_read_is_never_left_out(folder, monkeypatch, name, function):
+    # Root may read everything, so that taking rights away would show nothing here.
+    real = getattr(os, function)
+
+    def refusing(path, *rest):
+        if str(path) == str(folder / name):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *rest)
+
+    monkeypatch.setattr(os, function, refusing)
+    with pytest.raises(PinError, match=f"f/{name}: cannot be read: Permission denied"):
         digest_folder(folder)
 
 
