@@ -7,12 +7,14 @@ token counts and names of agents and models are no behaviour.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from metric_benchmark.hashing import digest_json
+from metric_benchmark.hashing import canonical_json
 from metric_benchmark.records.trajectories import root_trajectories, trajectory_files
 
 #: Keys of an `extra` that tell when, how long, how much, or which run; nothing inside a call's arguments is dropped.
@@ -39,11 +41,17 @@ def normal_digest(trial: Path) -> str | None:
     files = [*roots, *others]
     if sum(path.stat().st_size for path in files) > _MAX_BYTES:
         raise ValueError(f"its trajectory has more than {_MAX_BYTES >> 20} MiB")
-    return digest_json([normal_form(json.loads(path.read_bytes())) for path in files])
+    found = hashlib.sha256()
+    for path in files:
+        found.update(b"file\n")
+        # Step by step: the normal form of a long trajectory would take as much room again as the trajectory.
+        for part in normal_form(json.loads(path.read_bytes())):
+            found.update(canonical_json(part) + b"\n")
+    return found.hexdigest()
 
 
-def normal_form(trajectory: Any) -> Json:
-    """Returns what counts of one ATIF trajectory, embedded subagents included.
+def normal_form(trajectory: Any) -> Iterator[Any]:
+    """Yields what counts of one ATIF trajectory: its steps, then those of each embedded subagent.
 
     Raises:
         ValueError: it is none.
@@ -51,12 +59,13 @@ def normal_form(trajectory: Any) -> Json:
     if not isinstance(trajectory, dict) or not isinstance(trajectory.get("steps"), list):  # pyright: ignore[reportUnknownMemberType]
         raise ValueError("its trajectory is no ATIF document")
     document: Json = trajectory  # pyright: ignore[reportUnknownVariableType]
-    if not all(isinstance(step, dict) for step in document["steps"]):
-        raise ValueError("its trajectory is no ATIF document")
-    return {
-        "steps": [_step(step) for step in document["steps"]],
-        "subagents": [normal_form(other) for other in document.get("subagent_trajectories") or ()],
-    }
+    for step in document["steps"]:
+        if not isinstance(step, dict):
+            raise ValueError("its trajectory is no ATIF document")
+        yield _step(step)  # pyright: ignore[reportUnknownArgumentType]
+    for other in document.get("subagent_trajectories") or ():
+        yield "subagent"
+        yield from normal_form(other)
 
 
 def _step(step: Json) -> Json:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from metric_benchmark.records.normal_form import normal_digest, normal_form
+from metric_benchmark.records import normal_form as module
+from metric_benchmark.records.normal_form import normal_digest
 
 ONE = {
     "schema_version": "ATIF-v1.7",
@@ -40,6 +41,10 @@ ONE = {
     ],
     "final_metrics": {"total_cost_usd": 1.0},
 }
+
+
+def normal_form(trajectory: dict) -> list:
+    return list(module.normal_form(trajectory))
 
 
 def changed(path: str, value: object) -> dict:
