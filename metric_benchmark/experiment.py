@@ -17,6 +17,7 @@ from metric_benchmark.execution.interrupted import tidy_root
 from metric_benchmark.execution.inventory import find_trials
 from metric_benchmark.execution.runner import OnProgress, VariantRun, VariantSession
 from metric_benchmark.execution.variant import Variant
+from metric_benchmark.pipeline.checking import refuse_variants
 from metric_benchmark.pipeline.correlation import correlate_case
 from metric_benchmark.pipeline.coverage import measure_case
 from metric_benchmark.pipeline.inputs import ExperimentRun
@@ -148,7 +149,8 @@ def run_evals(run: ExperimentRun, *, on_progress: OnProgress, accept_changes: bo
     the last control runs last, so that what changes meanwhile shows as a control that is killed.
 
     Raises:
-        ConfigError: inputs changed since the evidence was made and `accept_changes` is not set.
+        ConfigError: inputs changed since the evidence was made and `accept_changes` is not set; or an agent or a task
+            of any variant cannot run. Nothing was written then.
         ExecutionError: trials without a verdict remain, or the budget is reached; all variants are named.
         LockedError: another run uses the evidence.
     """
@@ -157,6 +159,7 @@ def run_evals(run: ExperimentRun, *, on_progress: OnProgress, accept_changes: bo
     variants = resolve_variants(run.experiment)
     if not accept_changes:
         refuse_changes(run, variants)
+    refuse_variants(run, variants)
     with lock_root(run.root, "exclusive"):
         open_root(run.root, run.run_id, implementation("execution"))
         tidy_root(run.root)

@@ -68,10 +68,13 @@ def verify(
 ) -> None:
     """Checks an experiment: its files, its pins, agents, operators, metrics and design.
 
-    Without --deep it writes nothing. With it, every task must be passed by its own solution and failed by an agent that
-    does nothing, the baseline must be reliable, controls must survive, and no metric may be constant.
+    Every agent is made and every task loaded by Harbor, as before a run. Without --deep it writes nothing. With it,
+    every task must be passed by its own solution and failed by an agent that does nothing, the baseline must be
+    reliable, controls must survive, and no metric may be constant.
     """
     from metric_benchmark.cli.checks import prepare
+    from metric_benchmark.errors import ConfigError
+    from metric_benchmark.pipeline.checking import variant_problems
 
     if deep:
         from metric_benchmark.cli.proving import verify_deep
@@ -82,6 +85,9 @@ def verify(
         raise typer.BadParameter("goes with --deep", param_hint="--output")
     ready = prepare(experiment, None)
     run, checked = ready.run, ready.checked
+    problems = variant_problems(run.experiment, checked.variants, to_run=False)
+    if problems:
+        raise ConfigError(problems)
     cases = {
         case.case_id: {
             "n_tasks": len(case.config.tasks),

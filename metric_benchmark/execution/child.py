@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +17,7 @@ from metric_benchmark.errors import ConfigError, ExecutionError
 from metric_benchmark.evidence.locks import Held
 from metric_benchmark.evidence.writes import cannot_be_written
 from metric_benchmark.execution.forkserver import shared_server
+from metric_benchmark.execution.refusals import Refusal
 from metric_benchmark.execution.spawned import SpawnedChild
 from metric_benchmark.execution.worker import STOP_GRACE_S, JobRequest
 
@@ -75,14 +76,7 @@ class HarborChild:
             ExecutionError: Harbor could not run the job, or the child died.
             StorageError: Harbor could not write; the job is to be given up, since every other trial would fail as well.
         """
-        try:
-            request = request.model_copy(update={"environment": self._environment})
-            self._requests.write(request.model_dump_json().encode() + b"\n")
-            self._requests.flush()
-        except BrokenPipeError:
-            raise self._died() from None
-        for line in self._events:
-            event: Event = json.loads(line)
+        for event in self._ask(request):
             match event["event"]:
                 case "trial_start" | "trial_end":
                     on_event(event)
@@ -99,6 +93,34 @@ class HarborChild:
                 case _:
                     pass
         raise self._died()
+
+    def check(self, request: JobRequest) -> list[Refusal]:
+        """Returns why a job could not run; runs none of it.
+
+        Raises:
+            ExecutionError: Harbor could not look, or the child died.
+        """
+        request = request.model_copy(update={"only_check": True})
+        for event in self._ask(request):
+            match event["event"]:
+                case "checked":
+                    return [Refusal.model_validate(item) for item in event["refusals"]]
+                case "job_error":
+                    raise JobFailedError(f"Harbor could not check the job: {event['type']}: {event['message']}")
+                case _:
+                    pass
+        raise self._died()
+
+    def _ask(self, request: JobRequest) -> Iterator[Event]:
+        """Hands a request to the child and yields what it says, until it ends."""
+        try:
+            request = request.model_copy(update={"environment": self._environment})
+            self._requests.write(request.model_dump_json().encode() + b"\n")
+            self._requests.flush()
+        except BrokenPipeError:
+            raise self._died() from None
+        for line in self._events:
+            yield json.loads(line)
 
     def close(self) -> None:
         """Ends the child."""

@@ -19,7 +19,8 @@ from metric_benchmark.evidence.index import update_index
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import Held, lock_variant
 from metric_benchmark.evidence.writes import sync_file_system, write_record
-from metric_benchmark.execution.child import ChildDiedError, Event, HarborChild, job_config
+from metric_benchmark.execution.checking import note_tasks, request_for, unchecked_tasks
+from metric_benchmark.execution.child import ChildDiedError, Event, HarborChild
 from metric_benchmark.execution.docker_leftovers import label_variables, remove_of_variant
 from metric_benchmark.execution.interrupted import settle_interrupted, settle_run, tidy_case
 from metric_benchmark.execution.inventory import PLAN_SUFFIX, find_trials, next_run, read_run
@@ -29,12 +30,8 @@ from metric_benchmark.execution.recorded import record_results
 from metric_benchmark.execution.runtimes import ensure_runtime
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.execution.worker import JobRequest
-from metric_benchmark.hashing import digest_json
 from metric_benchmark.records.base import Implementation
 from metric_benchmark.records.execution import PlannedTask, RawResults, RunPlan
-
-#: (environment, task digest) of tasks that some job of this process ran: Harbor accepts them, no need to ask again.
-_checked_tasks: set[tuple[str, str]] = set()
 
 __all__ = ["OnProgress", "Progress", "VariantRun", "VariantSession", "run_variant"]
 
@@ -213,15 +210,12 @@ class VariantSession:
         plan = self._plan(job, run)
         write_record(self._config / f"{run}{PLAN_SUFFIX}", plan)
         faults.point("run.planned")
-        digests = {task.id: task.sha256 for task in variant.tasks}
-        environment = digest_json(dict(variant.environment.identity))
-        checked = {task: (environment, digests[task]) for task in job.tasks}
-        paths = [planned.path for planned in plan.tasks if checked[planned.task] not in _checked_tasks]
+        paths = unchecked_tasks(variant, set(job.tasks))
         self._tally.n_done = variant.n_trials - sum(self._missing().values())
         self._job = self._config / "jobs" / run
         try:
-            child.process().run_job(self._request(plan, tuple(paths)), self._event)
-            _checked_tasks.update(checked.values())
+            child.process().run_job(self._request(plan, paths), self._event)
+            note_tasks(variant, set(job.tasks))
         except ChildDiedError:
             # Its finished trials count; the round after this one runs the others, in a new process.
             child.close()
@@ -251,25 +245,14 @@ class VariantSession:
         )
 
     def _request(self, plan: RunPlan, check: tuple[str, ...]) -> JobRequest:
-        variant, timeouts = self._variant, self._settings.timeouts
-        return JobRequest(
-            job=job_config(
-                jobs_dir=self._config / "jobs",
-                run=plan.run,
-                attempts=plan.attempts,
-                task_paths=[planned.path for planned in plan.tasks],
-                agent=dict(variant.agent),
-                environment=dict(variant.environment.harbor),
-                concurrency=self._settings.concurrency,
-                multipliers={
-                    "agent": timeouts.agent_multiplier,
-                    "verifier": timeouts.verifier_multiplier,
-                    "setup": timeouts.setup_multiplier,
-                },
-            ),
-            timeout_s=timeouts.job_s,
-            reward_key=self._settings.reward_key,
-            sandbox=variant.environment.kind == "local",
+        variant = self._variant
+        return request_for(
+            variant,
+            self._settings,
+            jobs_dir=self._config / "jobs",
+            run=plan.run,
+            attempts=plan.attempts,
+            task_paths=[planned.path for planned in plan.tasks],
             check=check,
             variables=label_variables(self._root.path, variant.key) if self._has_containers else {},
         )

@@ -74,6 +74,16 @@ def ensure_runtime(runtime: Runtime) -> Path:
     return python
 
 
+def made_runtime(runtime: Runtime) -> Path | None:
+    """Returns the interpreter of a runtime that was made before; None where there is none yet."""
+    interpreter = find_interpreter(runtime.python)
+    if interpreter is None:
+        return None
+    folder = cache_folder() / "runtimes" / _digest(runtime, interpreter)[:32]
+    python = folder / "bin" / "python"
+    return python if (folder / _MARKER).is_file() and python.exists() else None
+
+
 def find_interpreter(version: str) -> Path | None:
     """Returns a Python of this version: the one that runs now, or one on PATH."""
     if _is_version(version, sys.version_info[:3]):

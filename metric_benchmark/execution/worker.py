@@ -15,18 +15,16 @@ import os
 import select
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from metric_benchmark import faults
-from metric_benchmark.config.fields import REFERENCE
 from metric_benchmark.execution.docker_leftovers import owner_variable
+from metric_benchmark.execution.refusals import ANYTHING, preflight, refusals
 from metric_benchmark.execution.storage import full_disk, full_disk_message
 
 #: How long a cancelled job may take to stop its environments before it is killed, in seconds.
@@ -38,9 +36,10 @@ type Emit = Callable[[dict[str, Any]], None]
 class JobRequest(BaseModel):
     """One job to run: Harbor's own job configuration and what Harbor has no setting for.
 
-    `check` names the task folders to check before the job; the agent is always checked, on the first task. `variables`
-    are set in the environment of this process: the overlay for Docker makes labels of them; so are those of
-    `environment`, which the parent has and this process was started without.
+    `check` names the task folders to check before the job; the agent is always checked, on the first task. A request
+    with `only_check` ends there, and asks for the agent's credentials as well; with `check_environment`, also whether
+    the environment works here. `variables` are set in the environment of this process: the overlay for Docker makes
+    labels of them; so are those of `environment`, which the parent has and this process was started without.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,6 +49,8 @@ class JobRequest(BaseModel):
     reward_key: str
     sandbox: bool = False
     check: tuple[str, ...] = ()
+    only_check: bool = False
+    check_environment: bool = False
     variables: dict[str, str] = {}
     environment: dict[str, str] = {}
 
@@ -120,15 +121,20 @@ async def _run(request: JobRequest, emit: Emit) -> None:
     config = JobConfig.model_validate(request.job)
     try:
         refused = await refusals(config, frozenset(request.check), sandbox=request.sandbox)
+        if request.only_check:
+            is_made = not any(refusal.about == "agent" for refusal in refused)
+            refused += preflight(config, agents=is_made, environment=request.check_environment)
+            emit({"event": "checked", "refusals": [refusal.model_dump() for refusal in refused]})
+            return
         if refused:
-            emit({"event": "refused", "problems": refused})
+            emit({"event": "refused", "problems": [str(refusal) for refusal in refused]})
             return
         job = await Job.create(config)
         job.add_hook(TrialEvent.START, _reporter(emit, "trial_start", request.reward_key))
         job.add_hook(TrialEvent.END, _reporter(emit, "trial_end", request.reward_key))
         async with asyncio.timeout(request.timeout_s):
             await job.run()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever Harbor raises is reported, never lost
+    except ANYTHING as error:  # whatever Harbor raises is reported, never lost
         full = full_disk(error)
         if full is not None:
             emit({"event": "disk_full", "file": full[0], "why": full[1]})
@@ -163,66 +169,6 @@ def _reporter(emit: Emit, kind: str, reward_key: str) -> Callable[[Any], Any]:
             print(f"progress report failed: {error!r}", file=sys.stderr)  # noqa: T201
 
     return report
-
-
-async def refusals(config: Any, check: frozenset[str], *, sandbox: bool) -> list[str]:
-    """Returns why this job cannot run; checked beforehand because Harbor cancels all trials when one cannot be created.
-
-    Args:
-        config: Harbor's `JobConfig`.
-        check: the task folders nobody checked before; creating a trial costs about 50 ms.
-        sandbox: whether trials run in the local sandbox.
-    """
-    from harbor.models.trial.config import TrialConfig
-    from harbor.trial.trial import Trial
-
-    problems = _agent_refusals(config)
-    for number, task in enumerate(config.tasks):
-        if number > 0 and str(task.path) not in check:
-            continue
-        if sandbox:
-            from metric_benchmark.execution.sandbox import check_task
-
-            found = check_task(Path(task.path), **config.environment.kwargs)
-            if found:
-                problems += [f"task {task.path}: {reason}" for reason in found]
-                continue
-        with tempfile.TemporaryDirectory(prefix="mb-check-") as scratch:
-            trial = TrialConfig(
-                task=task, trials_dir=Path(scratch), agent=config.agents[0], environment=config.environment
-            )
-            try:
-                await Trial.create(trial)
-            except Exception as error:  # noqa: BLE001 - any refusal of Harbor's belongs in the list
-                problems.append(f"task {task.path}: {type(error).__name__}: {error}")
-    return list(dict.fromkeys(problems))
-
-
-def _agent_refusals(config: Any) -> list[str]:
-    from metric_benchmark.keys import MUTANT_AGENT
-
-    problems: list[str] = []
-    for agent in config.agents:
-        unset = sorted(
-            _references(agent.model_dump(mode="json", context={"redact_sensitive_env": False})) - set(os.environ)
-        )
-        problems += [f"environment variable {name} is not set, but the agent's `env` refers to it" for name in unset]
-        if agent.import_path == MUTANT_AGENT:
-            import importlib
-
-            module = importlib.import_module(MUTANT_AGENT.partition(":")[0])
-            problems += module.refusal_for({"import_path": agent.import_path, "kwargs": agent.kwargs})
-    return problems
-
-
-def _references(value: Any) -> set[str]:
-    """Returns the variables named as `${VAR}` in an agent's configuration, that of a wrapped agent included."""
-    if isinstance(value, dict):
-        return {name for child in value.values() for name in _references(child)}  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, list):
-        return {name for child in value for name in _references(child)}  # pyright: ignore[reportUnknownVariableType]
-    match = REFERENCE.fullmatch(value) if isinstance(value, str) else None
-    return {match.group(1)} if match else set()
 
 
 if __name__ == "__main__":

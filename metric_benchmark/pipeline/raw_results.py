@@ -7,6 +7,7 @@ from metric_benchmark.errors import ConfigError
 from metric_benchmark.evidence.index import open_root
 from metric_benchmark.evidence.locks import lock_root
 from metric_benchmark.execution.runner import OnProgress, VariantRun, run_variant
+from metric_benchmark.pipeline.checking import refuse_variants
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.provenance import implementation
 from metric_benchmark.pipeline.validation import validate_fresh
@@ -28,6 +29,7 @@ def run_raw_results(run: ExperimentRun, case_id: str, variant_id: str, on_progre
     variant = variants.get(variant_id)
     if variant is None:
         raise ConfigError(f"case {case_id!r} has no variant {variant_id!r}; it has: {', '.join(variants)}")
+    refuse_variants(run, [variant])
     with lock_root(run.root, "shared"):
         open_root(run.root, run.run_id, implementation("execution"))
         done = run_variant(
