@@ -14,6 +14,7 @@ import yaml
 
 from metric_benchmark.cli.app import app
 from metric_benchmark.config.schemas import KINDS
+from tools.docs_hooks import AWAITED
 
 REPOSITORY = Path(__file__).parents[3]
 PAGES = sorted(
@@ -24,8 +25,6 @@ PAGES = sorted(
         *REPOSITORY.glob("examples/*.md"),
     ]
 )
-#: Pages that are being written; README links to them already.
-AWAITED = {"platform.md"}
 names = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _INLINE = re.compile(r"`((?:\.venv/bin/)?metric-benchmark [^`]+)`")
@@ -145,7 +144,7 @@ def test_files_the_prose_names_exist(page):
 def test_every_page_of_the_navigation_exists():
     text = (REPOSITORY / "mkdocs.yml").read_text()
     named = set(re.findall(r": ([\w-]+\.md)$", text, re.MULTILINE))
-    assert named <= {path.name for path in PAGES if path.parent.name == "docs"}
+    assert named <= {path.name for path in PAGES if path.parent.name == "docs"} | AWAITED
     assert {"index.md", "tutorial.md", "tools.md", "metrics.md"} <= named
 
 
