@@ -14,6 +14,7 @@ import yaml
 from metric_benchmark.config import Case, Experiment, YamlSource, load_experiment
 from metric_benchmark.config.fields import Pinned
 from metric_benchmark.config.yaml_source import Location
+from metric_benchmark.errors import PinError, Problem
 from metric_benchmark.evidence.writes import storage_errors
 from metric_benchmark.hashing import digest_path
 
@@ -57,7 +58,16 @@ def _case_pins(case: Case) -> list[tuple[Location, str]]:
         *((location, bundle) for location, _, bundle in case.bundles()),
         *case.locks(),
     ]
-    return [(location, digest_path(case.path_of(pinned))) for location, pinned in pins]
+    found: list[tuple[Location, str]] = []
+    problems: list[Problem] = []
+    for location, pinned in pins:
+        try:
+            found.append((location, digest_path(case.path_of(pinned))))
+        except PinError as error:
+            problems.append(case.source.problem((*location, "path"), str(error)))
+    if problems:
+        raise PinError(problems)
+    return found
 
 
 def _cases_pins(experiment: Experiment) -> list[tuple[Location, str]]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
 from pydantic_core import PydanticCustomError
 
 from metric_benchmark.errors import ConfigError
@@ -45,11 +45,15 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True)
 
 
+def _short(value: str) -> str:
+    return value if len(value) <= 80 else f"{value[:77]}..."
+
+
 def _slug(value: str) -> str:
     if not _SLUG.fullmatch(value) or len(value) > 80:
         raise ValueError(
-            f"{value!r} is not usable as an id; expected 1 to 80 of a-z, 0-9, '.', '_', '-', starting with a letter or "
-            "digit (ids become partition keys and folder names)"
+            f"{_short(value)!r} is not usable as an id; expected 1 to 80 of a-z, 0-9, '.', '_', '-', starting with a "
+            "letter or digit (ids become partition keys and folder names)"
         )
     return value
 
@@ -111,6 +115,8 @@ CaseSlug = Annotated[str, AfterValidator(_slug), AfterValidator(_case_slug)]
 FreeSlug = Annotated[str, AfterValidator(_slug), AfterValidator(_free_slug)]
 RelativePath = Annotated[str, AfterValidator(_relative)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+#: A whole number written as one: neither `true` nor `2.0` nor a text.
+Int = Annotated[int, Strict()]
 Reward = Annotated[float, Field(allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

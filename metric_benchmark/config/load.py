@@ -3,27 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from metric_benchmark.config.explain import parse_model
-from metric_benchmark.config.fields import Pinned, literal_secrets
+from metric_benchmark.config.collecting import Collector, shown_path
+from metric_benchmark.config.fields import Pinned
 from metric_benchmark.config.lock import lock_problems
 from metric_benchmark.config.models import (
     AgentSpec,
     AnalysisConfig,
     CaseConfig,
     CasesConfig,
-    Config,
     DescriptionConfig,
     ExecutionConfig,
     ExperimentConfig,
     SubsetsConfig,
 )
-from metric_benchmark.config.yaml_source import Location, YamlSource, read_yaml
+from metric_benchmark.config.yaml_source import Location, YamlSource
 from metric_benchmark.errors import ConfigError, PinError, Problem
 from metric_benchmark.hashing import digest_bytes, digest_folder
 
@@ -115,65 +114,6 @@ class Experiment:
         raise ConfigError(self.source.problem(("cases",), f"no case {case_id!r}; the experiment has: {known}"))
 
 
-class _Collector:
-    """Gathers problems, so that a user sees all of them at once."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.problems: list[Problem] = []
-        self.pins: list[Problem] = []
-
-    @contextmanager
-    def collecting(self) -> Generator[None]:
-        try:
-            yield
-        except ConfigError as error:
-            self.problems += error.problems
-
-    def read(self, path: Path) -> YamlSource | None:
-        with self.collecting():
-            return read_yaml(path, _shown(path, self.folder))
-        return None
-
-    def parse[M: Config](self, source: YamlSource | None, model: type[M]) -> M | None:
-        if source is None:
-            return None
-        self.problems += [
-            source.problem(
-                location, f"a literal secret: {why}; write `${{VAR}}` and set the variable in the environment"
-            )
-            for location, why in literal_secrets(source.value)
-            if _may_hold_secret(location)
-        ]
-        with self.collecting():
-            return parse_model(source, model)
-        return None
-
-    def finish(self) -> None:
-        # Whatever else is wrong means editing files, and so signing them again: pins come last.
-        if self.problems:
-            raise ConfigError(_once(self.problems))
-        if self.pins:
-            raise PinError(_once(self.pins))
-
-
-def _may_hold_secret(location: Location) -> bool:
-    # Pins and our own settings (`reward_key`) are not secrets, whatever their keys look like.
-    return not location or location[-1] not in {"sha256", "reward_key"}
-
-
-def _once(problems: list[Problem]) -> list[Problem]:
-    return list(dict.fromkeys(problems))
-
-
-def _shown(path: Path, folder: Path) -> str:
-    """Names a file the way the user would: relative to where they are, else relative to the experiment."""
-    for base in (Path.cwd(), folder):
-        if path.is_relative_to(base):
-            return str(path.relative_to(base))
-    return str(path)
-
-
 def load_experiment(path: Path | str, *, level: Level = "all", verify: bool = True) -> Experiment:
     """Loads and checks an experiment.
 
@@ -191,7 +131,7 @@ def load_experiment(path: Path | str, *, level: Level = "all", verify: bool = Tr
     path = (path / "experiment.yaml" if path.is_dir() else path).absolute()
     # The folder is resolved first, so that "inside" below compares real places.
     path = path.parent.resolve() / path.name
-    out = _Collector(path.parent)
+    out = Collector(path.parent)
     source = out.read(path)
     config = out.parse(source, ExperimentConfig)
     if source is None or config is None:
@@ -244,20 +184,32 @@ def load_experiment(path: Path | str, *, level: Level = "all", verify: bool = Tr
 type _Inside = Callable[[YamlSource, Location, str], Path | None]
 
 
-def _roots(source: YamlSource, config: ExperimentConfig, out: _Collector) -> tuple[Path, ...]:
+def _roots(source: YamlSource, config: ExperimentConfig, out: Collector) -> tuple[Path, ...]:
     roots: list[Path] = []
     for index, root in enumerate(config.roots):
-        found = (source.path.parent / root).resolve()
-        if found.is_dir():
+        try:
+            found = (source.path.parent / root).resolve()
+            is_folder = found.is_dir()
+        except (OSError, RuntimeError, ValueError):
+            found, is_folder = source.path.parent, False
+        if is_folder:
             roots.append(found)
         else:
             out.problems.append(source.problem(("roots", index), f"no such folder: {root}"))
     return tuple(roots)
 
 
-def _inside(out: _Collector, allowed: tuple[Path, ...]) -> _Inside:
+def _inside(out: Collector, allowed: tuple[Path, ...]) -> _Inside:
     def resolve(source: YamlSource, location: Location, relative: str) -> Path | None:
-        found = (source.path.parent / relative).resolve()
+        try:
+            found = (source.path.parent / relative).resolve()
+            # Also finds out whether a folder on the way may not be entered.
+            with suppress(FileNotFoundError, NotADirectoryError):
+                found.stat()
+        except (OSError, RuntimeError, ValueError) as error:
+            why = (error.strerror if isinstance(error, OSError) else None) or "a symbolic link that leads to itself"
+            out.problems.append(source.problem(location, f"{relative[:200]} cannot be used: {why}"))
+            return None
         if not any(found.is_relative_to(root) for root in allowed):
             out.problems.append(
                 source.problem(
@@ -272,7 +224,7 @@ def _inside(out: _Collector, allowed: tuple[Path, ...]) -> _Inside:
 
 
 def _load_case(
-    out: _Collector,
+    out: Collector,
     inside: _Inside,
     named_in: YamlSource,
     index: int,
@@ -308,7 +260,7 @@ def _load_case(
 
 
 def _check_subsets(
-    out: _Collector, source: YamlSource, subsets: SubsetsConfig, case: YamlSource, config: CaseConfig
+    out: Collector, source: YamlSource, subsets: SubsetsConfig, case: YamlSource, config: CaseConfig
 ) -> None:
     known = {task.id for task in config.tasks}
     unknown: dict[str, list[tuple[Location, str]]] = {}
@@ -326,7 +278,7 @@ def _check_subsets(
         )
 
 
-def _check_folders(out: _Collector, inside: _Inside, case: Case, verify: bool) -> None:
+def _check_folders(out: Collector, inside: _Inside, case: Case, verify: bool) -> None:
     wanted: list[tuple[Location, Pinned, str]] = [
         (("tasks", i), task, f"task folder {task.path}") for i, task in enumerate(case.config.tasks)
     ]
@@ -345,32 +297,48 @@ def _check_folders(out: _Collector, inside: _Inside, case: Case, verify: bool) -
             seen[path] = getattr(pinned, "id", "")
         if not path.is_dir():
             out.problems.append(case.source.problem((*location, "path"), f"{what} does not exist"))
-        elif what.startswith("task") and not (path / "task.toml").is_file():
+        elif what.startswith("task") and not _has_task_toml(path):
             out.problems.append(
                 case.source.problem((*location, "path"), f"{what} has no task.toml; it is not a Harbor task")
             )
         elif verify:
-            with out.collecting():
-                _check_pin(out, case.source, location, pinned, digest_folder(path))
+            try:
+                found = digest_folder(path)
+            except PinError as error:
+                out.problems.append(case.source.problem((*location, "path"), str(error)))
+            else:
+                _check_pin(out, case.source, location, pinned, found)
 
 
-def _check_lock(out: _Collector, inside: _Inside, case: Case, location: Location, lock: Pinned, verify: bool) -> None:
+def _has_task_toml(folder: Path) -> bool:
+    try:
+        return (folder / "task.toml").is_file()
+    except OSError:
+        # What cannot be entered has no task.toml for us; its digest says why.
+        return True
+
+
+def _check_lock(out: Collector, inside: _Inside, case: Case, location: Location, lock: Pinned, verify: bool) -> None:
     path = inside(case.source, (*location, "path"), lock.path)
     if path is None:
         return
     if not path.is_file():
         out.problems.append(case.source.problem((*location, "path"), f"requirements lock {lock.path} does not exist"))
         return
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        out.problems.append(case.source.problem((*location, "path"), f"{lock.path} cannot be read: {error.strerror}"))
+        return
     out.problems += [
-        Problem(f"{_shown(path, out.folder)}:{line}", message)
+        Problem(f"{shown_path(path, out.folder)}:{line}", message)
         for line, message in lock_problems(data.decode("utf-8", errors="replace"))
     ]
     if verify:
         _check_pin(out, case.source, location, lock, digest_bytes(data))
 
 
-def _check_pin(out: _Collector, source: YamlSource, location: Location, pinned: Pinned, found: str) -> None:
+def _check_pin(out: Collector, source: YamlSource, location: Location, pinned: Pinned, found: str) -> None:
     if pinned.sha256 is None:
         out.pins.append(source.problem(location, f"{pinned.path} is not pinned; run `metric-benchmark sign` once"))
     elif found != pinned.sha256:
@@ -383,7 +351,7 @@ def _check_pin(out: _Collector, source: YamlSource, location: Location, pinned: 
         )
 
 
-def _unique_cases(out: _Collector, source: YamlSource, cases: list[Case]) -> None:
+def _unique_cases(out: Collector, source: YamlSource, cases: list[Case]) -> None:
     seen: dict[str, str] = {}
     for index, case in enumerate(cases):
         if case.case_id in seen:

@@ -12,6 +12,7 @@ from metric_benchmark.config.fields import (
     Config,
     Fraction,
     FreeSlug,
+    Int,
     Pinned,
     Positive,
     RelativePath,
@@ -84,7 +85,7 @@ class OperatorSpec(Config):
 
     name: str
     params: dict[str, Any] = {}
-    seed: int = Field(default=0, ge=0)
+    seed: Int = Field(default=0, ge=0)
 
     @property
     def is_external(self) -> bool:
@@ -195,13 +196,13 @@ class SubsetsConfig(Config):
 class RoleConfig(Config):
     """How often every task is attempted by a role's variants."""
 
-    attempts: int = Field(ge=1, le=10_000)
+    attempts: Int = Field(ge=1, le=10_000)
 
 
 class ControlConfig(RoleConfig):
     """How many A/A runs of the baseline there are, and their attempts."""
 
-    count: int = Field(ge=0, le=1000)
+    count: Int = Field(ge=0, le=1000)
 
 
 class RolesConfig(Config):
@@ -225,7 +226,7 @@ class TimeoutsConfig(Config):
 class BudgetConfig(Config):
     """What an experiment may cost; reaching it leaves a state that can be continued."""
 
-    max_trials: int | None = Field(default=None, ge=1)
+    max_trials: Int | None = Field(default=None, ge=1)
     max_cost_usd: Positive | None = None
     cost_bound_per_trial_usd: Positive | None = None
 
@@ -260,16 +261,16 @@ class ExecutionConfig(Config):
 
     schema_name: Literal["metric-benchmark/execution/v1"] = Field(alias="schema")
     roles: RolesConfig
-    concurrency: int = Field(default=2, ge=1, le=1000)
+    concurrency: Int = Field(default=2, ge=1, le=1000)
     #: Run the first attempts of all variants of a case before the second ones, so that a provider that changes a model
     #: in between changes it for all of them.
     interleave: bool = False
     environment: Annotated[EnvironmentSpec, BeforeValidator(_environment)] = EnvironmentSpec(type="auto")
     timeouts: TimeoutsConfig = TimeoutsConfig()
-    infrastructure_retries: int = Field(default=2, ge=0, le=100)
+    infrastructure_retries: Int = Field(default=2, ge=0, le=100)
     reward_key: str = Field(min_length=1)
     budget: BudgetConfig = BudgetConfig()
-    max_trials_without_verdict: int = Field(default=0, ge=0)
+    max_trials_without_verdict: Int = Field(default=0, ge=0)
 
 
 class KillRuleConfig(Config):
@@ -292,7 +293,7 @@ class ScoringConfig(Config):
 
     kill_rule: KillRuleConfig
     min_pass_share: Fraction = 0.8
-    min_valid_attempts: int | None = Field(default=None, ge=1)
+    min_valid_attempts: Int | None = Field(default=None, ge=1)
     pass_reward: Reward = 1.0
 
 
@@ -316,8 +317,8 @@ class HypothesisConfig(Config):
 class CorrelationConfig(Config):
     """Settings of stage 4."""
 
-    replicates: int = Field(default=2000, ge=100, le=1_000_000)
-    seed: int = Field(default=0, ge=0)
+    replicates: Int = Field(default=2000, ge=100, le=1_000_000)
+    seed: Int = Field(default=0, ge=0)
     hypotheses: tuple[HypothesisConfig, ...] = ()
 
 
@@ -333,7 +334,7 @@ class GatesConfig(Config):
     min_suite_score: Fraction | None = None
     min_suite_coverage: dict[Slug, Fraction] = {}
     max_false_kill_rate: Fraction | None = None
-    max_trials_without_verdict: int | None = Field(default=None, ge=0)
+    max_trials_without_verdict: Int | None = Field(default=None, ge=0)
     require_registration: bool = False
     require_native_validation: bool = False
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,15 @@ import yaml
 from metric_benchmark.errors import ConfigError, Problem
 from metric_benchmark.hashing import digest_bytes
 
-MAX_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 2 * 1024 * 1024
 MAX_NODES = 200_000
 MAX_DEPTH = 60
+#: A file this large is counted by the quick parser first, where there is one; the other takes a minute for 2 MB.
+_COUNTED_FIRST = 64 * 1024
+_TOO_MANY = f"the file expands to more than {MAX_NODES} values (aliases count each time they are used)"
+_TOO_DEEP = f"values are nested more than {MAX_DEPTH} deep"
+#: Numbers that YAML reads as no one means them: 010 as 8 and 1:30 as 90.
+_ODD_NUMBER = re.compile(r"[-+]?0[0-9_]+|[-+]?[0-9][0-9_.]*(:[0-9.]+)+")
 
 type Location = tuple[str | int, ...]
 
@@ -55,40 +63,114 @@ class _TooLargeError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader that gives plain values and lines, refuses duplicate keys and counts what aliases expand to."""
+    """SafeLoader that gives plain values and lines, refuses what could be misread and counts what aliases expand to."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
+        self.composed = 0
+        self.depth = 0
         self.expanded = 0
         self.lines: dict[Location, int] = {}
-        self.duplicates: list[tuple[int, str]] = []
+        self.refused: list[tuple[int, str]] = []
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if isinstance(event, yaml.NodeEvent) and not isinstance(event, yaml.AliasEvent):
+            # Counted here already, so that a file that is too large is not read to its end.
+            self.composed += 1
+            if self.composed > MAX_NODES:
+                raise _TooLargeError(_TOO_MANY)
+            tag: str | None = getattr(event, "tag", None)
+            if tag is not None and event.start_mark is not None:
+                self.refused.append(
+                    (event.start_mark.line + 1, f"found the tag {_cut(tag)!r}; write plain values, texts in quotes")
+                )
+                # Whatever it says, it makes no object.
+                event.tag = None
+                if isinstance(event, yaml.ScalarEvent):
+                    event.implicit = (True, True)
+        self.depth += 1
+        if self.depth > MAX_DEPTH + 1:
+            raise _TooLargeError(_TOO_DEEP)
+        try:
+            return super().compose_node(parent, index)  # pyright: ignore[reportArgumentType]
+        finally:
+            self.depth -= 1
 
     def plain(self, node: yaml.Node, location: Location) -> Any:
         self.expanded += 1
         if self.expanded > MAX_NODES:
-            raise _TooLargeError(
-                f"the file expands to more than {MAX_NODES} values (aliases count each time they are used)"
-            )
+            raise _TooLargeError(_TOO_MANY)
         if len(location) > MAX_DEPTH:
-            raise _TooLargeError(f"values are nested more than {MAX_DEPTH} deep")
+            raise _TooLargeError(_TOO_DEEP)
         self.lines[location] = node.start_mark.line + 1
         if isinstance(node, yaml.SequenceNode):
             return [self.plain(child, (*location, i)) for i, child in enumerate(node.value)]
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, location)
         value: Any = self.construct_object(node)  # pyright: ignore[reportUnknownMemberType]
+        if isinstance(value, int | float) and _ODD_NUMBER.fullmatch(node.value):
+            self._refuse(
+                node, f"found {_cut(node.value)}, which YAML reads as {value}; write that, or a text in quotes"
+            )
         # Dates and binary blobs would not survive canonical JSON; what was written is what is meant.
-        return value if isinstance(value, bool | int | float | str | None) else str(node.value)
+        plain = value if isinstance(value, bool | int | float | str | None) else str(node.value)
+        if isinstance(plain, str) and not _is_text(plain):
+            self._refuse(node, "found half of a surrogate pair; write the character itself")
+        return plain
 
     def _mapping(self, node: yaml.MappingNode, location: Location) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else "?"
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._refuse(key_node, "found a list or a mapping as a key; expected a text")
+                continue
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                self._refuse(key_node, "found the merge key `<<`; write the keys out")
+                continue
+            key = str(key_node.value)
+            if not _is_text(key):
+                self._refuse(key_node, "found half of a surrogate pair; write the character itself")
+                continue
             if key in result:
-                self.duplicates.append((key_node.start_mark.line + 1, key))
+                self._refuse(key_node, f"key {_cut(key)!r} is given twice; keep one")
             result[key] = self.plain(value_node, (*location, key))
             self.lines[(*location, key)] = key_node.start_mark.line + 1
         return result
+
+    def _refuse(self, node: yaml.Node, message: str) -> None:
+        self.refused.append((node.start_mark.line + 1, message))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _count(text: str) -> None:
+    """Refuses a large file by what the quick parser finds in it, if this machine has that parser."""
+    quick: Any = getattr(yaml, "CSafeLoader", None)
+    if quick is None or len(text) < _COUNTED_FIRST:
+        return
+    n_nodes = depth = 0
+    try:
+        for event in yaml.parse(text, Loader=quick):
+            n_nodes += isinstance(event, yaml.NodeEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if n_nodes > MAX_NODES:
+                raise _TooLargeError(_TOO_MANY)
+            if depth > MAX_DEPTH + 1:
+                raise _TooLargeError(_TOO_DEEP)
+    except yaml.YAMLError:
+        # The other parser has better words for it.
+        return
 
 
 def read_yaml(path: Path, shown: str | None = None) -> YamlSource:
@@ -103,11 +185,14 @@ def read_yaml(path: Path, shown: str | None = None) -> YamlSource:
     """
     shown = shown or str(path)
     try:
+        # A named pipe or a terminal would wait for a writer for ever.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ConfigError(Problem(shown, "is no regular file; name a YAML file"))
         data = path.read_bytes()
     except FileNotFoundError:
         raise ConfigError(Problem(shown, "no such file; check the path that names it")) from None
     except OSError as error:
-        raise ConfigError(Problem(shown, f"cannot be read: {error.strerror}")) from None
+        raise ConfigError(Problem(shown[:300], f"cannot be read: {error.strerror}")) from None
     return parse_yaml(path, data, shown)
 
 
@@ -116,7 +201,9 @@ def parse_yaml(path: Path, data: bytes, shown: str) -> YamlSource:
     if len(data) > MAX_BYTES:
         raise ConfigError(Problem(shown, f"{len(data)} bytes; expected at most {MAX_BYTES}"))
     try:
-        loader = _Loader(data.decode("utf-8-sig"))
+        text = data.decode("utf-8-sig")
+        _count(text)
+        loader = _Loader(text)
         node = loader.get_single_node()
         value = loader.plain(node, ()) if node is not None else None
     except UnicodeDecodeError as error:
@@ -128,10 +215,8 @@ def parse_yaml(path: Path, data: bytes, shown: str) -> YamlSource:
         raise ConfigError(Problem(shown, f"not valid YAML: {error}")) from None
     except _TooLargeError as error:
         raise ConfigError(Problem(shown, f"refused: {error}")) from None
-    if loader.duplicates:
-        raise ConfigError(
-            [Problem(f"{shown}:{line}", f"key {key!r} is given twice; keep one") for line, key in loader.duplicates]
-        )
+    if loader.refused:
+        raise ConfigError([Problem(f"{shown}:{line}", message) for line, message in sorted(loader.refused)])
     if not isinstance(value, dict):
         found = {list: "a list", type(None): "an empty file"}.get(type(value), f"a {type(value).__name__}")  # pyright: ignore[reportUnknownArgumentType]
         raise ConfigError(Problem(f"{shown}:1", f"found {found}; expected a mapping with keys such as `schema:`"))

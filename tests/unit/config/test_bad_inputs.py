@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
+from pathlib import Path
+
 import pytest
 
 from metric_benchmark.config import load_experiment
@@ -107,6 +111,19 @@ ONE_MESSAGE = {
     "no attempts": (
         "execution.yaml", "baseline: {attempts: 1}", "baseline: {attempts: 0}",
         "exp/execution.yaml:3: roles.baseline.attempts: found 0; expected at least 1",
+    ),
+    "attempts that are no number": (
+        "execution.yaml", "baseline: {attempts: 1}", "baseline: {attempts: true}",
+        "exp/execution.yaml:3: roles.baseline.attempts: found True; expected a whole number",
+    ),
+    "NaN among an agent's arguments": (
+        "case.yaml", ORACLE, "agent: {name: oracle, kwargs: {limits: [1, .inf]}}",
+        "exp/case.yaml:12: baseline.agent.kwargs.limits[1]: found inf; expected a finite number",
+    ),
+    "id without end": (
+        "case.yaml", "id: short", f"id: {'x' * 300}",
+        f"exp/case.yaml:14: mutants[0].id: '{'x' * 77}...' is not usable as an id; expected 1 to 80 of a-z, 0-9, '.', "
+        "'_', '-', starting with a letter or digit (ids become partition keys and folder names)",
     ),
     "another version": (
         "experiment.yaml", "experiment/v1", "experiment/v2",
@@ -220,6 +237,38 @@ def test_a_link_that_leads_out_is_refused(project, tmp_path):
     assert refusal(project) == [
         "exp/case.yaml:7: tasks[1].path: tasks/beta leaves the experiment's folder; move it inside or declare its "
         "folder under `roots:`"
+    ]
+
+
+def test_a_link_that_leads_to_itself_is_named_where_its_folder_is(project):
+    (project.folder / "tasks/beta/environment/loop").symlink_to("loop")
+    (message,) = refusal(project)
+    assert message.startswith("exp/case.yaml:7: tasks[1].path: ")
+    assert message.endswith("environment/loop: a symbolic link that leads nowhere; remove it from the pinned folder")
+    with pytest.raises(PinError, match=r"^exp/case\.yaml:7: tasks\[1\]\.path: .*leads nowhere"):
+        project.sign()
+
+
+def test_a_task_folder_that_is_such_a_link(project):
+    shutil.rmtree(project.folder / "tasks/beta")
+    (project.folder / "tasks/beta").symlink_to("beta")
+    (message,) = refusal(project)
+    assert message.startswith("exp/case.yaml:7: tasks[1].path: tasks/beta cannot be used: ")
+
+
+def test_a_folder_that_may_not_be_entered(project, monkeypatch):
+    # Root may enter everything, so that taking rights away would show nothing here.
+    real, closed = Path.stat, project.folder / "tasks"
+
+    def refusing(path, **options):
+        if path.is_relative_to(closed) and path != closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refusing)
+    assert refusal(project) == [
+        f"exp/case.yaml:{line}: tasks[{n}].path: tasks/{name} cannot be used: Permission denied"
+        for line, n, name in ((6, 0, "alpha"), (7, 1, "beta"), (9, 2, "gamma"))
     ]
 
 
