@@ -32,7 +32,7 @@ def main() -> None:
 
     for module in forkserver.PRELOADED:
         importlib.import_module(module)
-    forkserver.ForkServer.__init__ = _fork_server  # type: ignore[method-assign]
+    forkserver._launch = _fork_server  # type: ignore[assignment]
     print(json.dumps({"ready": True}), file=answers)
     for line in sys.stdin:
         request = json.loads(line)
@@ -104,24 +104,23 @@ def _trace_points(path: Path) -> None:
     faults.point = note
 
 
-def _fork_server(self: Any) -> None:
-    """Stands for `ForkServer.__init__`: forks where that starts an interpreter; the processes are the same."""
+def _fork_server(theirs: socket.socket, environment: dict[str, str]) -> _Forked:
+    """Stands for the start of a fork server's interpreter: forks one; the processes are the same."""
     from metric_benchmark.execution import forkserver
 
-    self._owner = os.getpid()
-    self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     pid = os.fork()
     if pid == 0:
         try:
             os.setsid()
+            os.environ.update(environment)
             number = os.dup2(theirs.detach(), 3)
             os.closerange(4, 256)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(name, signal.SIG_DFL)
             forkserver.serve(socket.socket(fileno=number))
         finally:
             os._exit(0)
-    theirs.close()
-    self._process = _Forked(pid)
+    return _Forked(pid)
 
 
 class _Forked:

@@ -32,6 +32,7 @@ class HarborChild:
     Args:
         held: a lock the child holds until it ends, also where its parent dies before it.
         python: the interpreter of an agent's own runtime (default: this one, forked).
+        uses_model: whether its jobs call a model.
 
     Attributes:
         was_killed: the child did not end by itself, so that its environments may be left.
@@ -39,7 +40,7 @@ class HarborChild:
 
     was_killed = False
 
-    def __init__(self, held: Held | None = None, python: Path | None = None) -> None:
+    def __init__(self, held: Held | None = None, python: Path | None = None, *, uses_model: bool = False) -> None:
         # Closed by `close`, which leaving the context calls.
         self._log = tempfile.TemporaryFile(prefix="mb-harbor-")  # noqa: SIM115
         their_input, our_output = os.pipe()
@@ -50,7 +51,9 @@ class HarborChild:
             self._environment = shared_server().changed_environment() if python is None else {}
             descriptors = (their_input, their_output, self._log.fileno(), None if held is None else held.fd)
             self._process = (
-                shared_server().start(*descriptors) if python is None else SpawnedChild(python, *descriptors)
+                shared_server().start(*descriptors, uses_model=uses_model)
+                if python is None
+                else SpawnedChild(python, *descriptors)
             )
         finally:
             os.close(their_input)

@@ -34,7 +34,12 @@ PRELOADED = (
     "multiprocessing.pool",
 )
 
+#: What a child that calls models would import besides: 6 to 10 s of work, done once when the first such child is asked
+#: for. It starts no threads, which a fork would lose.
+PRELOADED_FOR_MODELS = ("litellm",)
+
 _PID = struct.Struct("!q")
+_PLAIN, _WITH_MODEL = b"+", b"m"
 #: Standard input, output and error, and what else a child is to hold.
 _MAX_DESCRIPTORS = 4
 
@@ -81,14 +86,7 @@ class ForkServer:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._environment = harbor_environment()
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "metric_benchmark.execution.forkserver", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                env=self._environment,
-                # An interrupt at the terminal is the parent's to handle; children are then told to stop.
-                start_new_session=True,
-            )
+            self._process = _launch(theirs, self._environment)
 
     @property
     def is_usable(self) -> bool:
@@ -102,7 +100,9 @@ class ForkServer:
         """
         return {key: value for key, value in harbor_environment().items() if self._environment.get(key) != value}
 
-    def start(self, stdin: int, stdout: int, stderr: int, held: int | None = None) -> ForkedChild:
+    def start(
+        self, stdin: int, stdout: int, stderr: int, held: int | None = None, *, uses_model: bool = False
+    ) -> ForkedChild:
         """Forks a child that serves jobs on these file descriptors; the caller keeps and closes its own copies.
 
         Args:
@@ -110,12 +110,14 @@ class ForkServer:
             stdout: where events go.
             stderr: where everything else it says goes.
             held: a descriptor the child keeps open until it ends, and does nothing with: that of a lock.
+            uses_model: whether its jobs call a model, so that what does so is worth having loaded before.
 
         Raises:
             ExecutionError: the server is gone.
         """
+        message = _WITH_MODEL if uses_model else _PLAIN
         try:
-            socket.send_fds(self._socket, [b"+"], [stdin, stdout, stderr, *([] if held is None else [held])])
+            socket.send_fds(self._socket, [message], [stdin, stdout, stderr, *([] if held is None else [held])])
             reply = self._socket.recv(_PID.size, socket.MSG_WAITALL)
         except OSError:
             reply = b""
@@ -128,6 +130,17 @@ class ForkServer:
         self._socket.close()
         if self._owner == os.getpid():
             self._process.wait()
+
+
+def _launch(theirs: socket.socket, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "metric_benchmark.execution.forkserver", str(theirs.fileno())],
+        pass_fds=[theirs.fileno()],
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        # An interrupt at the terminal is the parent's to handle; children are then told to stop.
+        start_new_session=True,
+    )
 
 
 _shared: ForkServer | None = None
@@ -154,6 +167,11 @@ def serve(connection: socket.socket) -> None:
         message, descriptors, _, _ = socket.recv_fds(connection, 1, _MAX_DESCRIPTORS)
         if not message:
             return
+        if message == _WITH_MODEL:
+            for module in PRELOADED_FOR_MODELS:
+                # A child that cannot import it either says so where its user sees it.
+                with contextlib.suppress(Exception):
+                    importlib.import_module(module)
         pid = os.fork()
         if pid == 0:
             connection.close()
