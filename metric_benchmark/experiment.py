@@ -206,12 +206,27 @@ def _run_case(run: ExperimentRun, variants: Sequence[Variant], on_progress: OnPr
         for attempt in range(1, max((variant.attempts for variant in first), default=0) + 1):
             for turn in in_turns:
                 turn.run(attempt)
+                if turn is in_turns[0]:
+                    _require_hope(turn)
         done += [turn.finish() for turn in in_turns]
     for variant in [*([] if settings.interleave else first), *last]:
         with session(variant) as alone:
             alone.run()
+            _require_hope(alone)
             done.append(alone.finish())
     return done
+
+
+def _require_hope(session: VariantSession) -> None:
+    """Stops before other variants are paid for, when the baseline shows that no trial will have a verdict."""
+    if session.variant.role == "baseline" and session.is_hopeless:
+        run = session.finish()
+        raise ExecutionError(
+            [
+                f"{session.variant.key}: {run.stopped}",
+                "no trial of the baseline has a verdict; no other variant was run",
+            ]
+        )
 
 
 def run_order(variants: Sequence[Variant]) -> tuple[list[Variant], list[Variant]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -46,6 +47,8 @@ GRADED_AGENT_ERRORS = frozenset(
         "ContentPolicyViolationError",
     }
 )  # fmt: skip
+#: How `classify` words it when no usable reward stands under the key.
+_NO_REWARD = re.compile(r"no finite reward under key '(?P<key>.*)'; rewards found: (?P<found>.*)")
 type Json = dict[str, Any]
 
 _EXEC_TIMEOUT = "Command timed out after"
@@ -82,6 +85,12 @@ class Outcome:
     native_name: str | None = None
     job_id: str | None = None
     agent: Json = field(default_factory=lambda: {})
+
+    @property
+    def lacks_reward_key(self) -> bool:
+        """Whether the verifier wrote rewards, but not the one that counts."""
+        found = _NO_REWARD.fullmatch(self.reason or "")
+        return found is not None and found["key"] not in (names := found["found"].split(", ")) and names != ["none"]
 
 
 def read_outcome(trial_dir: Path, reward_key: str) -> Outcome:

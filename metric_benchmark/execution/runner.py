@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from metric_benchmark.execution.child import ChildDiedError, Event, HarborChild
 from metric_benchmark.execution.docker_leftovers import label_variables, remove_of_variant
 from metric_benchmark.execution.interrupted import settle_interrupted, settle_run, tidy_case
 from metric_benchmark.execution.inventory import PLAN_SUFFIX, find_trials, next_run, read_run
+from metric_benchmark.execution.outcomes import Outcome
 from metric_benchmark.execution.plan import FoundTrial, JobPlan, missing_attempts, plan_jobs
 from metric_benchmark.execution.progress import OnProgress, Progress, Tally
 from metric_benchmark.execution.recorded import record_results
@@ -32,6 +34,9 @@ from metric_benchmark.execution.variant import Variant
 from metric_benchmark.execution.worker import JobRequest
 from metric_benchmark.records.base import Implementation
 from metric_benchmark.records.execution import PlannedTask, RawResults, RunPlan
+
+#: How many reasons a message names.
+_MAX_REASONS = 3
 
 __all__ = ["OnProgress", "Progress", "VariantRun", "VariantSession", "run_variant"]
 
@@ -104,7 +109,7 @@ class VariantSession:
         on_progress: OnProgress = lambda _: None,
     ) -> None:
         self._root = root
-        self._variant = variant
+        self.variant = self._variant = variant
         self._settings = settings
         self._run_id = run_id
         self._implementation = implementation
@@ -144,13 +149,23 @@ class VariantSession:
         """Runs what is missing of the first `attempts` attempts of every task (default: of all)."""
         runtime = self._variant.runtime if self._todo(attempts) else None
         python = None if runtime is None else ensure_runtime(runtime)
-        with _Child(self._held, self._remove_containers, python) as child:
+        uses_model = bool(self._variant.agent.get("model_name"))
+        with _Child(self._held, self._remove_containers, python, uses_model) as child:
             for _ in range(self._settings.infrastructure_retries + 1):
                 todo = self._todo(attempts)
                 if not todo or not self._run_all(todo, child):
                     return
+                # A verifier that does not write the key will not write it next time.
+                self._given_up |= {trial.task for trial in self._without_verdict() if trial.outcome.lacks_reward_key}
             # What had no verdict so often is not tried again with the attempts after these.
             self._given_up |= set(self._todo(attempts))
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether trials ended and not one of them has a verdict."""
+        keys = self._variant.trial_keys
+        is_any = any(trial.counts for trial in self._found if keys.get(trial.task) == trial.trial_key)
+        return not is_any and bool(self._without_verdict())
 
     def finish(self) -> VariantRun:
         """Records and indexes what there is."""
@@ -285,18 +300,25 @@ class VariantSession:
                 f"the budget is reached with {n_missing} trials to go; raise `budget` in the execution file and run "
                 "again"
             )
-        return (
-            f"{n_missing} trials have no verdict after {self._settings.infrastructure_retries} retries; run again to "
-            "retry them"
-        )
+        return describe_stop(n_missing, self._settings, [trial.outcome for trial in self._without_verdict()])
+
+    def _without_verdict(self) -> list[FoundTrial]:
+        """Returns the trials of tasks that lack attempts, as far as they are today's and have no verdict."""
+        missing, keys = self._missing(), self._variant.trial_keys
+        return [
+            trial
+            for trial in self._found
+            if missing.get(trial.task) and keys[trial.task] == trial.trial_key and not trial.counts
+        ]
 
 
 class _Child:
     """The process that runs a variant's jobs: started at the first job, replaced when it died."""
 
-    def __init__(self, held: Held | None, on_killed: Callable[[], None], python: Path | None) -> None:
+    def __init__(self, held: Held | None, on_killed: Callable[[], None], python: Path | None, uses_model: bool) -> None:
         self._held = held
         self._python = python
+        self._uses_model = uses_model
         self._on_killed = on_killed
         self._process: HarborChild | None = None
 
@@ -310,7 +332,7 @@ class _Child:
 
     def process(self) -> HarborChild:
         if self._process is None:
-            self._process = HarborChild(self._held, self._python)
+            self._process = HarborChild(self._held, self._python, uses_model=self._uses_model)
         return self._process
 
     def close(self) -> None:
@@ -322,6 +344,30 @@ class _Child:
         finally:
             if process.was_killed:
                 self._on_killed()
+
+
+def describe_stop(n_missing: int, settings: ExecutionConfig, outcomes: Sequence[Outcome]) -> str:
+    """Says that trials have no verdict, for which reasons most of them, and what to do.
+
+    Args:
+        n_missing: how many attempts are lacking.
+        settings: how they were run.
+        outcomes: what came of the trials without a verdict, retries included.
+    """
+    # Messages name files, so that no two need be alike: one stands for all of its kind.
+    examples = {outcome.exception or outcome.reason: outcome.reason or outcome.status for outcome in outcomes}
+    kinds = Counter(outcome.exception or outcome.reason for outcome in outcomes).most_common(_MAX_REASONS)
+    shown = "; ".join(f"{count} times: {examples[kind]}" for kind, count in kinds)
+    told = f" ({shown})" if shown else ""
+    if outcomes and all(outcome.lacks_reward_key for outcome in outcomes):
+        return (
+            f"{n_missing} trials have no verdict{told}; they are not retried, since a verifier that does not write the "
+            f"key will not write it next time: set `reward_key` in the execution file, or have the tests write it"
+        )
+    return (
+        f"{n_missing} trials have no verdict after {settings.infrastructure_retries} retries{told}; run again to "
+        "retry them"
+    )
 
 
 def next_job(todo: dict[str, int], left: int | None) -> JobPlan | None:

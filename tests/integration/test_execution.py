@@ -125,6 +125,19 @@ def test_trials_without_a_verdict_are_run_again_and_stay_on_disk(tiny, tmp_path)
     assert not (tmp_path / "out" / "execution.json").exists()
 
 
+@pytest.mark.parametrize("interleave", [False, True])
+def test_a_reward_key_nobody_writes_stops_after_one_round_of_the_baseline(tiny, tmp_path, interleave):
+    tiny.edit("execution.yaml", lambda e: e.update(reward_key="score", infrastructure_retries=2, interleave=interleave))
+    run = coordinator.open_run(tiny.path, tmp_path / "out")
+    events: list[Progress] = []
+    with pytest.raises(ExecutionError) as stopped:
+        coordinator.run_evals(run, on_progress=events.append)
+    assert ran(events) == [("baseline", "one"), ("baseline", "two")]
+    said = str(stopped.value)
+    assert "2 times: no finite reward under key 'score'; rewards found: reward" in said
+    assert "no other variant was run" in said
+
+
 def test_trials_nobody_planned_are_named_and_refused(tiny, tmp_path):
     evals(tiny, tmp_path / "out")
     (job,) = (tmp_path / "out/execution/tiny/idle").glob("*/jobs/run-1")

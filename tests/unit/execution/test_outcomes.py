@@ -203,3 +203,15 @@ def test_a_trial_of_no_task_is_refused(folder, config):
         (folder / "config.json").write_text(config)
     with pytest.raises(EvidenceError, match=r"config\.json: missing or damaged, so the trial belongs to no task; move"):
         read_outcome(folder, "reward")
+
+
+@pytest.mark.parametrize(
+    ("rewards", "lacks"),
+    [({"speed": 9.0}, True), ({"reward": float("nan")}, False), ({}, False), (None, False), ({"reward": 1.0}, False)],
+)
+def test_a_missing_key_is_told_from_a_reward_that_may_come_next_time(tmp_path, rewards, lacks):
+    trial = tmp_path / "trial"
+    trial.mkdir()
+    (trial / "config.json").write_text(json.dumps({"task": {"path": "/tasks/a"}}))
+    (trial / "result.json").write_text(json.dumps(result(rewards)))
+    assert read_outcome(trial, "reward").lacks_reward_key is lacks

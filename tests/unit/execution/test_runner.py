@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from metric_benchmark.execution.plan import JobPlan
-from metric_benchmark.execution.runner import next_job
+from metric_benchmark.execution.runner import describe_stop, next_job
 
 
 @pytest.mark.parametrize(
@@ -33,3 +35,30 @@ def test_one_job_after_another_uses_a_budget_up():
         left -= job.n_trials
         n_run += job.n_trials
     assert (n_run, left, sum(todo.values())) == (6, 0, 1)
+
+
+def outcome(reason, exception=None, *, lacks_key=False):
+    return SimpleNamespace(reason=reason, exception=exception, status="no_verdict", lacks_reward_key=lacks_key)
+
+
+def test_the_most_frequent_reasons_are_named_each_kind_once():
+    stopped = [
+        outcome("Slow: a", "Slow"),
+        outcome("Lost: /b/1", "Lost"),
+        outcome("Lost: /b/2", "Lost"),
+        outcome("Odd: x", "Odd"),
+        outcome("Odd: x", "Odd"),
+        outcome("Odd: x", "Odd"),
+        outcome("Rare: y", "Rare"),
+    ]
+    said = describe_stop(4, SimpleNamespace(infrastructure_retries=2), stopped)
+    assert said == (
+        "4 trials have no verdict after 2 retries (3 times: Odd: x; 2 times: Lost: /b/2; 1 times: Slow: a); run again "
+        "to retry them"
+    )
+
+
+def test_a_reward_nobody_writes_is_said_to_be_a_matter_of_the_files():
+    said = describe_stop(2, SimpleNamespace(infrastructure_retries=2), [outcome("no key", lacks_key=True)] * 2)
+    assert said.startswith("2 trials have no verdict (2 times: no key); they are not retried")
+    assert "set `reward_key` in the execution file" in said
