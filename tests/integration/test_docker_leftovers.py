@@ -103,6 +103,19 @@ def test_doctor_removes_what_any_dead_run_left(left):
     assert (again["removed_containers"], again["removed_networks"]) == ([], [])
 
 
+def test_a_worker_that_is_killed_leaves_nothing_to_the_run_it_was_of(harness, tmp_path, bystanders):
+    """It dies at the end of its first trial, when another one's container still runs; its run goes on with a new one."""
+    before = containers(), networks()
+    experiment = harness.build_experiment(tmp_path / "experiment", environment="docker", slow_s=1)
+    done = subprocess.run(
+        [sys.executable, "-m", "metric_benchmark", "run-evals", experiment, "--output", tmp_path / "out", "--json"],
+        env=os.environ | {"METRIC_BENCHMARK_KILL_AT": "worker.trial_end:1"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert harness.problems_of(tmp_path / "out", harness.read_records(tmp_path / "out")) == []
+    assert (containers(), networks()) == before
+
+
 def test_a_separate_verifier_is_found_by_the_name_of_its_trial(tmp_path):
     """Harbor gives its Compose project no overlay, so that it has no label of ours."""
     files = "com.docker.compose.project.config_files=/x/harbor/environments/docker/docker-compose-prebuilt.yaml"

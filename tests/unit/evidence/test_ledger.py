@@ -197,3 +197,32 @@ def test_an_entry_costs_the_same_however_long_the_ledger_is(root, monkeypatch):
 
     costs = [cost(number) for number in range(100, 400)]
     assert costs[-1] == costs[50]
+
+
+_RESERVE_ALL = """
+import sys
+from pathlib import Path
+from metric_benchmark.config.models import BudgetConfig
+from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.ledger import Reservation, reserve_fitting, settle
+root, name, n_granted = EvidenceRoot(Path(sys.argv[1])), sys.argv[2], 0
+for number in range(1000):
+    run = lambda left: Reservation("desk", name, "c", f"run-{number}", min(3, left)) if left else None
+    granted = reserve_fitting(root, BudgetConfig(max_trials=50), run)
+    if granted is None:
+        break
+    n_granted += granted.n_trials
+    settle(root, granted, n_trials=granted.n_trials, cost_usd=None)
+print(n_granted)
+"""
+
+
+def test_several_processes_share_one_budget(root):
+    programs = [
+        subprocess.Popen([sys.executable, "-c", _RESERVE_ALL, root.path, f"v{n}"], stdout=subprocess.PIPE, text=True)
+        for n in range(4)
+    ]
+    granted = [int(program.communicate()[0]) for program in programs]
+    assert sum(granted) == 50
+    assert spent(root, BudgetConfig(max_trials=50)).n_trials == 50
+    assert spent(root, BudgetConfig(max_trials=50)).open == {}
