@@ -48,10 +48,16 @@ format: $(STAMP) ## put the code into its standard layout
 
 bench: $(STAMP) ## run the benchmarks that take minutes
 	@$(BIN)/python benchmarks/harbor_overhead/run.py
+	@$(BIN)/python benchmarks/inference/run.py
 
 docs: $(STAMP) ## build the documentation site into build/site, without network
 	@$(BIN)/python -m tools.docs_pages
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+nightly: $(STAMP) ## run what takes hours: 300 kills, 1 000 flipped bytes, calibration of the statistics
+	@$(BIN)/python benchmarks/faults/run.py
+	@$(BIN)/python benchmarks/evidence/flips.py
+	@$(BIN)/python benchmarks/calibration/run.py
 
 clean: ## remove what these commands made
 	rm -rf $(VENV) runs screenshots

@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-pytestmark = pytest.mark.harbor
+pytestmark = [pytest.mark.harbor, pytest.mark.slow]
 
 
 def _start(experiment: Path, output: Path) -> subprocess.Popen[str]:
