@@ -107,11 +107,11 @@ def _line(path: Path, folder: Path, root: Path) -> list[str]:
         target = str(path.readlink())
         target.encode()
         # Python 3.13 resolves a link that leads to itself as if nothing were wrong.
-        is_usable, is_inside = not _is_loop(path), path.resolve().is_relative_to(root)
+        if _is_loop(path):
+            raise RuntimeError
+        is_inside = path.resolve().is_relative_to(root)
     except (RuntimeError, OSError, UnicodeEncodeError):
-        is_usable, is_inside = False, False
-    if not is_usable:
-        raise PinError(f"{path}: a symbolic link that leads nowhere; remove it from the pinned folder")
+        raise PinError(f"{path}: a symbolic link that leads nowhere; remove it from the pinned folder") from None
     if not is_inside:
         raise PinError(f"{path}: a symbolic link that leaves the pinned folder; copy the file instead")
     return [name, "link", target]

@@ -17,24 +17,24 @@ _RESERVED = re.compile(r"baseline|screening|control-\d+")
 #: The type of the error that says that an id is given twice; its context says which and where.
 DUPLICATE = "duplicate_id"
 _SET_ASIDE = re.compile(r"\.superseded-\d+$")
-_SECRET_WORDS = frozenset(
-    {
-        "KEY",
-        "APIKEY",
-        "TOKEN",
-        "SECRET",
-        "PASSWORD",
-        "PASSWD",
-        "CREDENTIAL",
-        "CREDENTIALS",
-        "AUTH",
-        "AUTHORIZATION",
-    }
+#: Harbor's own rule for what it masks (harbor.utils.env), and plurals and short forms of it.
+_SECRET_KEY = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTH", re.IGNORECASE)
+#: Words that only hold such letters.
+_INNOCENT = (
+    r"KEYBOARDS?|KEYWORDS?|KEYNOTES?|KEYSTROKES?|KEYFRAMES?|KEYSPACE|MONKEYS?|DONKEYS?|TURKEYS?|HOCKEY|JOCKEYS?|WHISKEY"
+    r"|TOKENI[SZ](ERS?|E|ED|ING|ATION)|AUTHORS?(HIP|ED)?|AUTHENTIC(ITY)?|SECRETAR(Y|IES)|REWARD_KEYS?"
+    r"|(SORT|GROUP|PRIMARY|FOREIGN|PARTITION|DICT|MAP)_KEYS?|KEY_?(NAMES?|VALUES?|EVENTS?|BINDINGS?)|AUTHORING"
 )
+_INNOCENT_WORDS = re.compile(rf"(?<![A-Za-z0-9])({_INNOCENT})(?![A-Za-z0-9])", re.IGNORECASE)
+#: A number of tokens; what stands under `tokens` alone is one's own tokens.
+_COUNT = re.compile(r"(?<=[A-Za-z0-9])_TOKENS(?![A-Za-z0-9])|(?<![A-Za-z0-9])TOKENS_(?=[A-Za-z0-9])", re.IGNORECASE)
 _SECRET_VALUE = re.compile(
-    r"(sk-[A-Za-z0-9_-]{16,}|sk_(live|test)_\w{10,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|AKIA[0-9A-Z]{16}"
-    r"|AIza[\w-]{30,}|xox[abpr]-[\w-]{10,}|hf_\w{20,}|nvapi-[\w-]{20,}|gsk_\w{20,}|Bearer\s+[\w.-]{16,})"
+    r"sk-[A-Za-z0-9_-]{16,}|sk_(live|test)_\w{10,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|AKIA[0-9A-Z]{16}"
+    r"|AIza[\w-]{30,}|xox[abpr]-[\w-]{10,}|hf_\w{20,}|nvapi-[\w-]{20,}|gsk_\w{20,}|Bearer\s+[\w.-]{16,}"
+    r"|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"
 )
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
+_URL_PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<password>[^\s/@]+)@", re.IGNORECASE)
 #: A value taken from the environment when the trial starts.
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -129,27 +129,61 @@ class Pinned(Config):
     sha256: Sha256 | None = None
 
 
-def literal_secrets(value: Any, location: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+type _Where = tuple[str | int, ...]
+
+
+def literal_secrets(value: Any, location: _Where = (), key: str = "") -> Iterator[tuple[_Where, str]]:
     """Yields where a value holds a secret in plain text, and why it was taken for one.
 
-    A string under a key that looks secret (KEY, TOKEN, SECRET, PASSWORD, CREDENTIAL, AUTH as a word of it) or with a
-    known key prefix is a secret unless it is written `${VAR}`.
+    A text or a number under a key that looks secret (see `looks_secret`), however deep, is a secret unless it is
+    written `${VAR}`; so is a value, or a key of a mapping, that looks like an API key, a token, a private key or a URL
+    with a password.
+
+    Args:
+        value: any part of a configuration file.
+        location: where it stands.
+        key: the key above it that looks secret.
     """
     if isinstance(value, dict):
-        for key, child in value.items():  # pyright: ignore[reportUnknownVariableType]
-            yield from literal_secrets(child, (*location, str(key)))  # pyright: ignore[reportUnknownArgumentType]
+        for name, child in value.items():  # pyright: ignore[reportUnknownVariableType]
+            name = str(name)  # pyright: ignore[reportUnknownArgumentType]
+            if why := _looks_like(name):
+                # The name is the secret, so that no message may show it.
+                yield location, f"a key of this mapping looks like {why}"
+            else:
+                inherited = name if looks_secret(name, child) else key
+                yield from literal_secrets(child, (*location, name), inherited)
     elif isinstance(value, list):
         for index, child in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            yield from literal_secrets(child, (*location, index))
-    elif isinstance(value, str) and value and not REFERENCE.fullmatch(value):
-        key = next((part for part in reversed(location) if isinstance(part, str)), "")
-        if _SECRET_VALUE.search(value):
-            yield location, "the value looks like an API key"
-        elif looks_secret(key):
+            yield from literal_secrets(child, (*location, index), key)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
+        text = str(value)
+        if REFERENCE.fullmatch(text):
+            return
+        if why := _looks_like(text):
+            yield location, f"the value looks like {why}"
+        elif key:
             yield location, f"the key {key!r} looks like that of a secret"
 
 
-def looks_secret(key: str) -> bool:
-    """Tells whether a key names a secret: one of its words is KEY, TOKEN, SECRET, PASSWORD, CREDENTIAL or AUTH."""
-    spaced = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", key)
-    return any(word.upper() in _SECRET_WORDS for word in re.split(r"[^A-Za-z0-9]+", spaced))
+def _looks_like(text: str) -> str | None:
+    if _PRIVATE_KEY.search(text):
+        return "a private key"
+    if _SECRET_VALUE.search(text):
+        return "an API key"
+    if any(not REFERENCE.fullmatch(found["password"]) for found in _URL_PASSWORD.finditer(text)):
+        return "a URL with a password"
+    return None
+
+
+def looks_secret(key: str, value: Any = None) -> bool:
+    """Tells whether a key names a secret: by Harbor's rule, KEY, TOKEN, SECRET, PASSWORD, CREDENTIAL or AUTH is in it.
+
+    Words that only look alike (`keyboard`, `author`, `reward_key`) are none, nor is a count of tokens (`max_tokens`).
+    """
+    snake = re.sub(r"[^A-Za-z0-9]+", "_", re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", key))
+    # What is left of an innocent word must not join its neighbours to a new one.
+    rest = _INNOCENT_WORDS.sub("#", snake)
+    if isinstance(value, int | float | None) or (isinstance(value, str) and re.fullmatch(r"[0-9_.]+", value)):
+        rest = _COUNT.sub("#", rest)
+    return bool(_SECRET_KEY.search(rest))

@@ -86,7 +86,7 @@ class _Loader(yaml.SafeLoader):
                     (event.start_mark.line + 1, f"found the tag {_cut(tag)!r}; write plain values, texts in quotes")
                 )
                 # Whatever it says, it makes no object.
-                event.tag = None
+                event.tag = None  # pyright: ignore[reportAttributeAccessIssue]
                 if isinstance(event, yaml.ScalarEvent):
                     event.implicit = (True, True)
         self.depth += 1

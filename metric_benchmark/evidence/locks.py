@@ -16,7 +16,7 @@ from typing import Literal
 from metric_benchmark.errors import LockedError, StorageError
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.owners import add_owner, read_owners
-from metric_benchmark.evidence.writes import remove_temporaries, storage_errors
+from metric_benchmark.evidence.writes import make_folder, remove_temporaries, storage_errors
 
 type Mode = Literal["shared", "exclusive"]
 _FLAGS = {"shared": fcntl.LOCK_SH, "exclusive": fcntl.LOCK_EX}
@@ -104,7 +104,7 @@ def lock_ledger(root: EvidenceRoot) -> Generator[None]:
 @contextmanager
 def _lock(path: Path, mode: Mode, what: str, *, wait: bool = False, orphan_wait_s: float = 0.0) -> Generator[Held]:
     with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         if wait:

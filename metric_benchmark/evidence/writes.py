@@ -18,6 +18,7 @@ from metric_benchmark.hashing import digest_bytes
 from metric_benchmark.records.base import Record
 
 _STORAGE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
+_NO_PLACE = {errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG}
 _TEMPORARY = ".tmp"
 
 
@@ -143,11 +144,20 @@ def rename(source: Path, target: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Creates a folder and its parents, durably."""
+    """Creates a folder and its parents, durably.
+
+    Raises:
+        StorageError: the place is none for a folder, such as `/proc/x` or a path through a file.
+    """
     if folder.is_dir():
         return
     make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        if error.errno not in _NO_PLACE:
+            raise
+        raise cannot_be_written(folder, error.strerror or type(error).__name__) from error
     sync_folder(folder.parent)
 
 

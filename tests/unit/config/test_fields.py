@@ -10,13 +10,48 @@ from metric_benchmark.errors import ConfigError
 
 
 @pytest.mark.parametrize(
-    "key", ["OPENAI_API_KEY", "api-key", "apiKey", "Authorization", "db.password", "HF_TOKEN", "client_secret", "AUTH"]
+    "key",
+    [
+        "OPENAI_API_KEY",
+        "api-key",
+        "apiKey",
+        "Authorization",
+        "db.password",
+        "HF_TOKEN",
+        "client_secret",
+        "AUTH",
+        "MYTOKEN",
+        "DBPASSWORD",
+        "SECRETS",
+        "TOKENS",
+        "api_keys",
+        "OPENAIKEY",
+        "keyboard_secret",
+        "author_key",
+    ],
 )
 def test_keys_of_secrets(key):
     assert looks_secret(key)
 
 
-@pytest.mark.parametrize("key", ["max_tokens", "monkey", "author", "keyboard", "tokenizer", "PATH", "secretary"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "max_tokens",
+        "monkey",
+        "author",
+        "keyboard",
+        "tokenizer",
+        "PATH",
+        "secretary",
+        "reward_key",
+        "maxTokens",
+        "max_output_tokens",
+        "tokens_per_minute",
+        "tokenizer_name",
+        "authors",
+    ],
+)
 def test_keys_that_only_look_alike(key):
     assert not looks_secret(key)
 
@@ -36,11 +71,27 @@ def test_values_of_secrets(value):
     "value",
     [
         {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}, {"TOKEN": ""}, {"kwargs": {"max_tokens": "4096"}},
-        {"text": "sk-short"},
+        {"text": "sk-short"}, {"u": "postgres://u:${PW}@h/d"}, {"use_auth": True}, {"max_tokens": 4096},
     ],
 )  # fmt: skip
 def test_what_may_be_written(value):
     assert list(literal_secrets(value)) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "where", "why"),
+    [
+        ({"password": 31337}, ("password",), "the key 'password' looks like that of a secret"),
+        ({"auth": {"pass": ["${X}", "y"]}}, ("auth", "pass", 1), "the key 'auth' looks like that of a secret"),
+        ({"max_tokens": "abc"}, ("max_tokens",), "the key 'max_tokens' looks like that of a secret"),
+        ({"u": "postgres://u:pw@h/d"}, ("u",), "the value looks like a URL with a password"),
+        ({"k": "-----BEGIN RSA PRIVATE KEY-----\nMIIE"}, ("k",), "the value looks like a private key"),
+        ({"j": f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{'a' * 12}"}, ("j",), "the value looks like an API key"),
+        ({"a": {"sk-ant-api03-abcdefghijklmnop": 1}}, ("a",), "a key of this mapping looks like an API key"),
+    ],
+)
+def test_secrets_in_other_clothes(value, where, why):
+    assert list(literal_secrets(value)) == [(where, why)]
 
 
 def test_a_reference_inside_a_longer_text_is_no_reference():
