@@ -37,11 +37,11 @@ def status(
     It compares evidence with the experiment's files and pins; task folders and bundles need not be there.
     """
     from metric_benchmark.experiment import open_run
-    from metric_benchmark.pipeline.status import experiment_status, inert_mutants
+    from metric_benchmark.pipeline.status import experiment_status, inert_mutants, is_sealed
 
     run = open_run(experiment, output, run_id=run_id, level="analysis")
     partitions = experiment_status(run)
-    is_sealed = run.root.experiment.exists()
+    is_current = is_sealed(run, partitions)
     inert = inert_mutants(run)
     n_superseded = sum(found.n_superseded for found in partitions)
     counts: dict[str, Counter[str]] = {}
@@ -52,7 +52,7 @@ def status(
             {
                 "run_id": run.run_id,
                 "evidence": str(run.root.path),
-                "is_sealed": is_sealed,
+                "is_sealed": is_current,
                 "inert_mutants": inert,
                 "n_superseded": n_superseded,
                 "counts": {stage: dict(states) for stage, states in counts.items()},
@@ -71,7 +71,12 @@ def status(
         say(f"case {case_id}: inert, never unlike the baseline: {', '.join(names)}")
     if n_superseded:
         say(f"{plural(n_superseded, 'superseded configuration')} kept beside the current ones")
-    say("sealed: everything was checked again after the last stage" if is_sealed else "not sealed")
+    if is_current:
+        say("sealed: everything was checked again after the last stage")
+    elif run.root.experiment.exists():
+        say("not sealed: there is a seal, but not of what is here now; finish what is listed, or analyse again")
+    else:
+        say("not sealed")
 
 
 def report(

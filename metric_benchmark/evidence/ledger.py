@@ -239,4 +239,7 @@ def _entries(path: Path, data: bytes, number: int) -> list[tuple[dict[str, Any],
 
 
 def _damaged(path: Path, number: int) -> EvidenceError:
-    return EvidenceError(f"{path}:{number}: damaged; expected one JSON object; restore it from a backup")
+    return EvidenceError(
+        f"{path}:{number}: damaged; expected one JSON object of ours; restore the file from a backup, or delete line "
+        f"{number}: what it says was spent or registered is then not counted, trials are not touched"
+    )

@@ -75,7 +75,10 @@ def find_trials(root: EvidenceRoot, case_id: str, variant_id: str, reward_key: s
             all are named.
     """
     found = take_inventory(root, case_id, variant_id, reward_key)
-    found.problems += compare_with_records(root, root.variant(case_id, variant_id), found.trials)
+    folder = root.variant(case_id, variant_id)
+    found.problems += compare_with_records(root, folder, found.trials)
+    if found.problems and not found.is_foreign:
+        found.add(root.relative(folder), "without a backup: remove this folder, and the whole variant is run again")
     found.refuse()
     return found.trials
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,10 +14,11 @@ from metric_benchmark.execution.variant import Variant
 from metric_benchmark.hashing import digest_file
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.provenance import implementation
+from metric_benchmark.records.analysis import ExperimentSeal
 from metric_benchmark.records.base import Record
 from metric_benchmark.records.correlation import Correlation
 from metric_benchmark.records.coverage import CoverageRecord
-from metric_benchmark.records.execution import CaseIndex, IndexEntry
+from metric_benchmark.records.execution import CaseIndex, IndexEntry, RawResults
 from metric_benchmark.records.scores import MutantKills, MutantScores
 from metric_benchmark.variants import resolve_variants
 
@@ -72,18 +74,60 @@ def _raw_status(run: ExperimentRun, variant: Variant, index: CaseIndex | None) -
     folder = run.root.variant(variant.case_id, variant.variant_id)
     current = variant.config_hash[:16]
     n_old = sum(p.is_dir() and p.name != current for p in folder.iterdir()) if folder.is_dir() else 0
-    state, reason = _raw_state(variant, entry, has_runs=folder.is_dir())
+    state, reason = _raw_state(run, variant, entry, has_runs=folder.is_dir())
     return PartitionStatus("raw_results", variant.key, state, reason, n_old)
 
 
-def _raw_state(variant: Variant, entry: IndexEntry | None, *, has_runs: bool) -> tuple[State, str]:
+def _raw_state(run: ExperimentRun, variant: Variant, entry: IndexEntry | None, *, has_runs: bool) -> tuple[State, str]:
     if entry is None:
         return ("failed", "interrupted before its results were recorded") if has_runs else ("missing", "never run")
     if entry.config_hash != variant.config_hash:
         return "stale", "agent, operator, tasks, environment or attempts have changed since it ran"
+    damage = _damage(run, variant, entry)
+    if damage is not None:
+        return "failed", f"damaged: {damage}"
     if entry.n_without_verdict:
         return "failed", f"{entry.n_without_verdict} trials without a verdict"
     return "fresh", ""
+
+
+def _damage(run: ExperimentRun, variant: Variant, entry: IndexEntry) -> str | None:
+    """Names a file of a variant that is not what the index and the record say; reads no native file."""
+    root = run.root
+    path = root.config(variant.case_id, variant.variant_id, entry.config_hash) / "raw-results.json"
+    if not path.is_file():
+        return f"{root.relative(path)} is missing; restore it from a backup, or run the experiment again"
+    if digest_file(path) != entry.raw_results_sha256:
+        return f"{root.relative(path)} is not the file that was recorded; restore it from a backup"
+    try:
+        results = read_record(path, RawResults)
+    except EvidenceError as error:
+        return str(error)
+    for trial in results.trials:
+        folder = root.trial(variant.case_id, variant.variant_id, trial.folder, trial.run, trial.trial)
+        if not folder.is_dir():
+            return (
+                f"{root.relative(folder)} is missing; restore it from a backup, or remove "
+                f"{root.relative(root.variant(variant.case_id, variant.variant_id))} to run the variant again"
+            )
+    return None
+
+
+def is_sealed(run: ExperimentRun, partitions: Sequence[PartitionStatus]) -> bool:
+    """Whether the experiment's seal is of the records and settings that are there now, and nothing is out of date."""
+    path = run.root.experiment
+    if not path.exists() or any(found.state != "fresh" for found in partitions):
+        return False
+    try:
+        seal = read_record(path, ExperimentSeal)
+    except EvidenceError:
+        return False
+    now = {"execution": run.experiment.execution_sha256, "analysis": run.experiment.analysis_sha256}
+    return seal.inputs == now and all(
+        file.is_file() and digest_file(file) == sha256
+        for name, sha256 in seal.evidence.items()
+        for file in [run.root.manifest if name == run.root.manifest.name else run.root.path / name]
+    )
 
 
 def _analysis_status(

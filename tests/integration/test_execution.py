@@ -138,6 +138,20 @@ def test_a_reward_key_nobody_writes_stops_after_one_round_of_the_baseline(tiny, 
     assert "no other variant was run" in said
 
 
+def test_a_variant_whose_trial_was_deleted_is_run_again_once_its_folder_is_removed(tiny, tmp_path):
+    evals(tiny, tmp_path / "out")
+    folder = tmp_path / "out/execution/tiny/idle"
+    (trial, _) = sorted(p for p in folder.glob("*/jobs/run-1/*") if p.is_dir())
+    shutil.rmtree(trial)
+    with pytest.raises(EvidenceError) as refused:
+        evals(tiny, tmp_path / "out")
+    assert "execution/tiny/idle: without a backup: remove this folder" in str(refused.value)
+    shutil.rmtree(folder)
+    done, events = evals(tiny, tmp_path / "out")
+    assert ran(events) == [("idle", "one"), ("idle", "two")]
+    assert (done.n_run, done.n_kept) == (2, 8)
+
+
 def test_trials_nobody_planned_are_named_and_refused(tiny, tmp_path):
     evals(tiny, tmp_path / "out")
     (job,) = (tmp_path / "out/execution/tiny/idle").glob("*/jobs/run-1")

@@ -74,6 +74,10 @@ def execute(project) -> Callable[..., Path]:
                 for task in variant.tasks
                 for attempt in range(1, variant.attempts + 1)
             ]  # fmt: skip
+            for trial in trials:
+                root.trial(variant.case_id, variant.variant_id, trial.folder, trial.run, trial.trial).mkdir(
+                    parents=True
+                )
             results = RawResults(
                 run_id=opened.run_id, case=variant.case_id, variant=variant.variant_id, role=variant.role,
                 config_hash=variant.config_hash, attempts=variant.attempts,

@@ -87,6 +87,33 @@ def test_status_of_a_whole_experiment(run, execute):
     assert {p["state"] for p in ended.json["partitions"]} == {"fresh"}
 
 
+def test_status_names_a_trial_that_is_gone_and_a_record_that_was_changed(run, execute):
+    execute("out")
+    run("run-experiment", "exp", "--results", "out")
+    assert "sealed: everything was checked again" in run("status", "exp", "--output", "out").out
+    (trial,) = Path("out/execution/desk/idle").glob("*/jobs/run-1/beta__1")
+    trial.rmdir()
+    (record,) = Path("out/execution/desk/short").glob("*/raw-results.json")
+    record.write_text(record.read_text() + " ")
+    ended = run("status", "exp", "--output", "out")
+    assert "sealed: everything" not in ended.out
+    assert "not sealed: there is a seal, but not of what is here now" in ended.out
+    found = {p["key"]: p for p in run("status", "exp", "--output", "out", "--json").json["partitions"][:4]}
+    assert [found[f"desk|{name}"]["state"] for name in ("baseline", "short", "idle")] == ["fresh", "failed", "failed"]
+    assert found["desk|idle"]["reason"] == (
+        f"damaged: {trial.relative_to('out')} is missing; restore it from a backup, or remove execution/desk/idle to "
+        "run the variant again"
+    )
+    assert found["desk|short"]["reason"].startswith(f"damaged: {record.relative_to('out')} is not the file")
+
+
+def test_a_seal_of_another_analysis_is_not_this_ones(run, execute, project):
+    execute("out")
+    run("run-experiment", "exp", "--results", "out")
+    project.edit("analysis.yaml", ("min_pass_share: 0.8", "min_pass_share: 0.7"))
+    assert "sealed: everything" not in run("status", "exp", "--output", "out").out
+
+
 def test_status_of_another_run_is_refused(run, execute):
     execute("out", run_id="first")
     ended = run("status", "exp", "--output", "out")

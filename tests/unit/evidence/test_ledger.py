@@ -94,7 +94,10 @@ def test_damage_in_the_middle_is_named(root):
     root.ledger.write_bytes(b"garbage\n" + root.ledger.read_bytes())
     with pytest.raises(EvidenceError) as refused:
         read_ledger(root)
-    assert str(refused.value) == f"{root.ledger}:1: damaged; expected one JSON object; restore it from a backup"
+    assert str(refused.value).startswith(
+        f"{root.ledger}:1: damaged; expected one JSON object of ours; restore the file"
+    )
+    assert "or delete line 1: " in str(refused.value)
 
 
 def test_many_at_once_never_overdraw(root):
