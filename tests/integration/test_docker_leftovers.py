@@ -104,7 +104,7 @@ def test_doctor_removes_what_any_dead_run_left(left):
 
 
 def test_a_worker_that_is_killed_leaves_nothing_to_the_run_it_was_of(harness, tmp_path, bystanders):
-    """It dies at the end of its first trial, when another one's container still runs; its run goes on with a new one."""
+    """It dies at the end of its first trial, when another one's container still runs; the run goes on without it."""
     before = containers(), networks()
     experiment = harness.build_experiment(tmp_path / "experiment", environment="docker", slow_s=1)
     done = subprocess.run(

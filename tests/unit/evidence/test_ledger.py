@@ -222,10 +222,15 @@ print(n_granted)
 
 def test_several_processes_share_one_budget(root):
     programs = [
-        subprocess.Popen([sys.executable, "-c", _RESERVE_ALL, root.path, f"v{n}"], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", _RESERVE_ALL, root.path, f"v{n}"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
         for n in range(4)
-    ]
-    granted = [int(program.communicate()[0]) for program in programs]
+    ]  # fmt: skip
+    said = [program.communicate() for program in programs]
+    assert [error for _, error in said] == [""] * 4
+    granted = [int(output) for output, _ in said]
     assert sum(granted) == 50
     assert spent(root, BudgetConfig(max_trials=50)).n_trials == 50
     assert spent(root, BudgetConfig(max_trials=50)).open == {}
