@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from metric_benchmark.config.fields import DUPLICATE, looks_secret
+from metric_benchmark.config.fields import DUPLICATE, ELSEWHERE, looks_secret
 from metric_benchmark.config.yaml_source import Location, YamlSource
 from metric_benchmark.errors import ConfigError, Problem
 
@@ -52,8 +52,20 @@ def parse_model[Model: BaseModel](source: YamlSource, model: type[Model]) -> Mod
     try:
         return model.model_validate(source.value)
     except ValidationError as error:
-        items = error.errors(include_url=False)
+        items = _once(error.errors(include_url=False), model)
         raise ConfigError([problem for item in items for problem in _explain(source, item, model)]) from None
+
+
+def _once(items: list[Any], model: type[BaseModel]) -> list[Any]:
+    """Leaves out that a key is missing where it is there, but misspelt."""
+    meant = {
+        (*location[:-1], near)
+        for item in items
+        if item["type"] == "extra_forbidden"
+        for location in [tuple(item["loc"])]
+        if (near := _near(location, _known_keys(location, model)))
+    }
+    return [item for item in items if item["type"] != "missing" or tuple(item["loc"]) not in meant]
 
 
 def _explain(source: YamlSource, item: Any, model: type[BaseModel]) -> list[Problem]:
@@ -66,6 +78,8 @@ def _explain(source: YamlSource, item: Any, model: type[BaseModel]) -> list[Prob
             )
             for at, name, first in item["ctx"]["repeated"]
         ]
+    if item["type"] == ELSEWHERE:
+        return [source.problem((*location, *at), message) for at, message in item["ctx"]["problems"]]
     if item["type"] == "missing":
         return [source.problem(location[:-1], f"key `{location[-1]}` is missing; add it")]
     return [source.problem(location, _message(location, item, model))]
@@ -78,6 +92,8 @@ def _message(location: Location, item: Any, model: type[BaseModel]) -> str:
         return f"unknown key; {_hint(location, model)}"
     if kind == "value_error":
         return message.removeprefix("Value error, ")
+    if kind == "string_too_short" and not item["input"]:
+        return "is empty; write a text"
     if kind in _KINDS:
         expected = _KINDS[kind].format(**item.get("ctx", {}))
     elif kind == "string_pattern_mismatch":
@@ -98,11 +114,15 @@ def _shown(location: Location, value: Any) -> str:
 
 
 def _hint(location: Location, model: type[BaseModel]) -> str:
-    known = sorted(_known_keys(location, model))
-    near = difflib.get_close_matches(str(location[-1]), known, n=1)
+    known = _known_keys(location, model)
+    near = _near(location, known)
     if near:
-        return f"did you mean `{near[0]}`?"
-    return f"expected one of: {', '.join(known)}" if known else "remove it"
+        return f"did you mean `{near}`?"
+    return f"expected one of: {', '.join(sorted(known))}" if known else "remove it"
+
+
+def _near(location: Location, known: set[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(str(location[-1]), sorted(known), n=1)), None)
 
 
 def _known_keys(location: Location, model: type[BaseModel]) -> set[str]:

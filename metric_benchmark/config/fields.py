@@ -16,6 +16,8 @@ _SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _RESERVED = re.compile(r"baseline|screening|control-\d+")
 #: The type of the error that says that an id is given twice; its context says which and where.
 DUPLICATE = "duplicate_id"
+#: The type of the error of a whole file that knows which of its values are wrong.
+ELSEWHERE = "elsewhere"
 _SET_ASIDE = re.compile(r"\.superseded-\d+$")
 #: Harbor's own rule for what it masks (harbor.utils.env), and plurals and short forms of it.
 _SECRET_KEY = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTH", re.IGNORECASE)

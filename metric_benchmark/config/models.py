@@ -6,8 +6,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from metric_benchmark.config.fields import (
+    ELSEWHERE,
     CaseSlug,
     Config,
     Fraction,
@@ -357,10 +359,20 @@ class AnalysisConfig(Config):
     @model_validator(mode="after")
     def _names_match(self) -> Self:
         known = {metric.name for metric in self.coverage}
-        unknown = sorted({h.metric for h in self.correlation.hypotheses} - known)
-        if unknown:
-            raise ValueError(f"hypotheses name metrics that `coverage` does not list: {', '.join(unknown)}")
-        unknown = sorted({*self.gates.metrics, *self.gates.min_suite_coverage} - known)
-        if unknown:
-            raise ValueError(f"gates name metrics that `coverage` does not list: {', '.join(unknown)}")
+        named: list[tuple[tuple[str | int, ...], str]] = [
+            (("correlation", "hypotheses", i, "metric"), hypothesis.metric)
+            for i, hypothesis in enumerate(self.correlation.hypotheses)
+        ]
+        named += [(("gates", "metrics", i), name) for i, name in enumerate(self.gates.metrics)]
+        named += [(("gates", "min_suite_coverage", name), name) for name in self.gates.min_suite_coverage]
+        wrong = [
+            (at, f"metric {name!r} is not listed under `coverage`; expected one of: {', '.join(sorted(known))}")
+            for at, name in named
+            if name not in known
+        ]
+        if wrong:
+            names = ", ".join(sorted({name for _, name in named} - known))
+            raise PydanticCustomError(
+                ELSEWHERE, "metrics that `coverage` does not list: {names}", {"names": names, "problems": wrong}
+            )
         return self

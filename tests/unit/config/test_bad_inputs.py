@@ -125,6 +125,25 @@ ONE_MESSAGE = {
         f"exp/case.yaml:14: mutants[0].id: '{'x' * 77}...' is not usable as an id; expected 1 to 80 of a-z, 0-9, '.', "
         "'_', '-', starting with a letter or digit (ids become partition keys and folder names)",
     ),
+    "misspelt key of a kill rule": (
+        "analysis.yaml", "{name: deterministic}", "{nmae: deterministic}",
+        "exp/analysis.yaml:3: scoring.kill_rule.nmae: unknown key; did you mean `name`?",
+    ),
+    "hypothesis about no metric of ours": (
+        "analysis.yaml", "  - {name: suite_size}", "  - {name: suite_size}\ncorrelation:\n  hypotheses:\n    - "
+        "{metric: size, minimum_effect: 0.1}",
+        "exp/analysis.yaml:9: correlation.hypotheses[0].metric: metric 'size' is not listed under `coverage`; expected "
+        "one of: suite_size",
+    ),
+    "gate on no metric of ours": (
+        "analysis.yaml", "  - {name: suite_size}", "  - {name: suite_size}\ngates:\n  min_suite_coverage:\n    size: 1",
+        "exp/analysis.yaml:9: gates.min_suite_coverage.size: metric 'size' is not listed under `coverage`; expected "
+        "one of: suite_size",
+    ),
+    "empty reward key": (
+        "execution.yaml", "reward_key: reward", "reward_key: ''",
+        "exp/execution.yaml:7: reward_key: is empty; write a text",
+    ),
     "another version": (
         "experiment.yaml", "experiment/v1", "experiment/v2",
         "exp/experiment.yaml:1: schema: found 'metric-benchmark/experiment/v2'; expected "

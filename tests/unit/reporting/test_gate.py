@@ -148,5 +148,5 @@ def test_gates_are_part_of_analysis_yaml():
     assert AnalysisConfig.model_validate({**settings, "gates": {"metrics": ["tool_calls"]}}).gates.accept == (
         "supported",
     )
-    with pytest.raises(ValueError, match="gates name metrics that `coverage` does not list: nosuch"):
+    with pytest.raises(ValueError, match="metrics that `coverage` does not list: nosuch"):
         AnalysisConfig.model_validate({**settings, "gates": {"min_suite_coverage": {"nosuch": 0.5}}})
