@@ -35,16 +35,26 @@ def sign(experiment: ExperimentArgument, as_json: JsonOption = False) -> None:
 
     A pin is the SHA-256 of a file or folder an experiment names. Comments and layout of the files stay.
     """
+    from metric_benchmark.cli.checks import prepare
+    from metric_benchmark.errors import ConfigError
     from metric_benchmark.pins import sign_experiment
 
     signed = sign_experiment(experiment)
     changed = [_shown(path) for path in signed.changed]
+    problems: list[str] = []
+    try:
+        prepare(experiment, None)
+    except ConfigError as error:
+        # What was signed holds; that it cannot be run yet should not come as a surprise.
+        problems = [str(problem) for problem in error.problems]
     if as_json:
-        say_json({"n_pins": signed.n_pins, "changed": changed})
+        say_json({"n_pins": signed.n_pins, "changed": changed, "problems": problems})
         return
     for path in changed:
         say(f"wrote {path}")
     say(f"{plural(signed.n_pins, 'pin')} hold{'s' if signed.n_pins == 1 else ''}")
+    for problem in problems:
+        warn(problem)
 
 
 def verify(
