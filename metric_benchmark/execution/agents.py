@@ -7,7 +7,7 @@ import functools
 import importlib
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, override
 
@@ -45,6 +45,32 @@ def load_entry(bundle_dir: str, bundle_sha256: str, entry: str) -> type[BaseAgen
     return agent_class
 
 
+class AgentExitedError(RuntimeError):
+    """An agent's code tried to end the process; the trial is the agent's failure, and its siblings go on."""
+
+
+def guard_exits(agent: BaseAgent) -> BaseAgent:
+    """Wraps an agent's methods in place: asyncio would end the process, and with it all other trials of the job."""
+    for name in ("setup", "run", "resume", "load"):
+        setattr(agent, name, _guarded(getattr(agent, name)))
+    return agent
+
+
+def _guarded(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(method)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await method(*args, **kwargs)
+        except (SystemExit, KeyboardInterrupt) as error:
+            # The worker handles signals itself, so that neither comes from anybody but the agent.
+            told = f" {error}" if str(error) else ""
+            raise AgentExitedError(
+                f"the agent's code tried to end the process: {type(error).__name__}{told}"
+            ) from error
+
+    return call
+
+
 class BundleAgent(BaseAgent):
     """Stands for an agent of a bundle: constructing it gives the bundle's own agent."""
 
@@ -60,7 +86,9 @@ class BundleAgent(BaseAgent):
         **kwargs: Any,
     ) -> BaseAgent:
         """Builds the bundle's agent with its own kwargs and those Harbor adds."""
-        return load_entry(bundle_dir, bundle_sha256, entry)(logs_dir=logs_dir, **(agent_kwargs or {}), **kwargs)
+        return guard_exits(
+            load_entry(bundle_dir, bundle_sha256, entry)(logs_dir=logs_dir, **(agent_kwargs or {}), **kwargs)
+        )
 
     @classmethod
     def agent_class(cls, kwargs: dict[str, Any]) -> type[BaseAgent]:

@@ -51,6 +51,8 @@ GRADED_AGENT_ERRORS = frozenset(
 _NO_REWARD = re.compile(r"no finite reward under key '(?P<key>.*)'; rewards found: (?P<found>.*)")
 type Json = dict[str, Any]
 
+#: Harbor wraps it, so that only the traceback names what the sandbox raises when the agent left no room in it.
+_SANDBOX_FULL = "SandboxFullError: the sandbox's own disk is full"
 _EXEC_TIMEOUT = "Command timed out after"
 _ENVIRONMENT_CODE = ("harbor/environments/", "metric_benchmark/execution/sandbox")
 
@@ -219,6 +221,8 @@ def classify(result: Json, reward_key: str) -> tuple[Status, str | None, float |
     native = _finite(rewards.get(reward_key))
     if "CancelledError" in types:
         return "cancelled", "the trial was cancelled", None, native, ()
+    if _agent_started(result) and any(_SANDBOX_FULL in item.get("exception_traceback", "") for item in exceptions):
+        return "agent_error", "the agent filled the disk of its sandbox; its tests could not be added", 0.0, native, ()
     for item in exceptions:
         kind = item["exception_type"]
         is_known = kind in INFRASTRUCTURE or full_disk_message(kind, item["exception_message"]) is not None

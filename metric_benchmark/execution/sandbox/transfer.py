@@ -3,13 +3,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 from metric_benchmark.execution.sandbox.process import SandboxError, SandboxProcess, TransferError
 
+#: How the message of a `SandboxFullError` starts.
+FULL = "the sandbox's own disk is full"
+
 _MAX_ENTRIES = 200_000
 _MAX_UPLOAD_BYTES = 1 << 40  # the sandbox's own disk is the bound
+
+
+class SandboxFullError(RuntimeError):
+    """What the agent wrote has filled the sandbox: its own doing, unlike a full disk of the host."""
 
 
 async def upload(
@@ -25,7 +33,8 @@ async def upload(
 
     Raises:
         FileNotFoundError: ``source`` does not exist.
-        RuntimeError: the copy failed, for instance because the sandbox's disk is full.
+        SandboxFullError: there is no room left inside.
+        RuntimeError: the copy failed.
     """
     fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC | (os.O_DIRECTORY if folder else os.O_NONBLOCK))
     details = {"name": source.name, "chown": chown, "chmod": chmod, "max_bytes": _MAX_UPLOAD_BYTES}
@@ -33,6 +42,9 @@ async def upload(
         operation = "put_dir" if folder else "put_file"
         await process.copy(operation, target, fd, max_entries=_MAX_ENTRIES, **details)
     except (TransferError, SandboxError) as error:
+        # An upload only writes inside: the disk that is full is the one the agent has filled.
+        if str(error).endswith(f": {os.strerror(errno.ENOSPC)}"):
+            raise SandboxFullError(f"{FULL}; upload of {source} to {target} failed: {error}") from error
         raise RuntimeError(f"upload of {source} to {target} failed: {error}") from error
     finally:
         os.close(fd)

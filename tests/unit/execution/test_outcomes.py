@@ -215,3 +215,16 @@ def test_a_missing_key_is_told_from_a_reward_that_may_come_next_time(tmp_path, r
     (trial / "config.json").write_text(json.dumps({"task": {"path": "/tasks/a"}}))
     (trial / "result.json").write_text(json.dumps(result(rewards)))
     assert read_outcome(trial, "reward").lacks_reward_key is lacks
+
+
+def test_a_disk_the_agent_filled_is_the_agents_and_one_it_was_given_full_is_not():
+    trace = (
+        f"{AGENT_FRAME}metric_benchmark.execution.sandbox.transfer.SandboxFullError: the sandbox's own disk is full; "
+        "upload of /t/tests to /tests failed: /tests/test.sh: No space left on device\n"
+    )
+    full = exception("AddTestsDirError", "Failed to add tests directory to environment.", trace)
+    assert classify(result(None, full), "reward")[0::2] == ("agent_error", 0.0, ())
+    assert classify(result(None, full, started=False), "reward")[0] == "infrastructure"
+    assert classify(result(None, exception("AddTestsDirError")), "reward")[0] == "infrastructure"
+    host = exception("OSError", "[Errno 28] No space left on device: '/out/x'")
+    assert classify(result(None, host), "reward")[0] == "infrastructure"
