@@ -19,6 +19,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 GIVEN = "METRIC_BENCHMARK_BUNDLED_EVIDENCE"
 
 
+#: One-sided p-values of Boschloo's test (SciPy's boschloo_exact): so many of 6 passed, against none of 5.
+AGAINST_0_OF_5 = {0: 1.0, 1: 0.29975, 2: 0.12709, 3: 0.04854, 4: 0.01500, 5: 0.00350, 6: 0.00051}
+
+
 def run_experiment(name, output):
     done = subprocess.run(
         [sys.executable, "-m", "metric_benchmark", "run-experiment", str(EXAMPLES / name), "--output", str(output)],
@@ -104,11 +108,12 @@ def test_noisy_mutant_that_always_fails_a_task_is_killed_by_it(noisy, mutant, ta
     passed = sum(t["reward"] == 1.0 for t in noisy.raw("errands", "baseline")["trials"] if t["task"] == task)
     scores = noisy.analysis("errands", "mutant-scores")
     assert scores["rule"]["name"] == "exact"
-    if passed >= 5 and task in scores["eligible_tasks"]:
-        # Boschloo, 5 of 6 against 0 of 5: p = 0.0035; the smallest of four p-values is multiplied by four.
-        assert task in scores["mutants"][mutant]["killed_by"]
+    # What a trial draws depends on its session's id, so how often the baseline slipped differs between runs; what it
+    # must come to does not: the p-value of the test, times the number of tasks it is the smallest of.
+    eligible = scores["eligible_tasks"]
+    is_killed = task in eligible and AGAINST_0_OF_5[passed] * len(eligible) <= 0.05
     # Elsewhere the mutant is the baseline: 5 slips in 5 trials would be needed.
-    assert set(scores["mutants"][mutant]["killed_by"]) <= {task}
+    assert scores["mutants"][mutant]["killed_by"] == ([task] if is_killed else [])
 
 
 def test_noisy_controls_survive(noisy):
