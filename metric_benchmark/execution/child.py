@@ -145,9 +145,12 @@ class HarborChild:
     def _kill(self) -> None:
         self.was_killed = True
         self._process.signal(signal.SIGKILL)
+        # It leads a group of its own: Docker's client could otherwise still be starting a container.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def _died(self) -> ExecutionError:
-        self.was_killed = True
+        self._kill()
         self._process.wait()
         return ChildDiedError(f"the Harbor process died; the end of its log:\n{self._log_tail()}")
 

@@ -41,6 +41,7 @@ class SpawnedChild:
             # An interrupt at the terminal is the parent's to handle; the child is then told to stop.
             start_new_session=True,
         )
+        self.pid = self._process.pid
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits for the child's end; tells whether it ended in time."""
