@@ -63,14 +63,20 @@ class Kill:
 
 
 class Zygote:
-    """Runs programs as children of a process that has everything imported; use as a context manager."""
+    """Runs programs as children of a process that has everything imported; use as a context manager.
 
-    def __init__(self, folder: Path, *modules: str) -> None:
+    Args:
+        folder: where logs go.
+        modules: what is imported.
+        private_mounts: whether they do not see what others mount from now on, so that `mounts` is about them alone.
+    """
+
+    def __init__(self, folder: Path, *modules: str, private_mounts: bool = True) -> None:
         self._folder = folder
         self._number = 0
         with (folder / "zygote.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, str(HERE / "zygote.py"), *modules],
+                [sys.executable, str(HERE / "zygote.py"), *modules, *(["--private-mounts"] if private_mounts else [])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -121,6 +127,10 @@ class Zygote:
         while (found := self._ask({"op": "left"})["left"]) and time.monotonic() < until:
             time.sleep(0.05)
         return [f"{pid} {name}" for pid, name in found]
+
+    def mounts(self) -> list[str]:
+        """What is mounted where the programs run."""
+        return Path(f"/proc/{self._process.pid}/mounts").read_text().splitlines()
 
     def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         assert self._process.stdin
@@ -246,11 +256,6 @@ def _counted(root: EvidenceRoot, variant: str) -> dict[str, int]:
 
 def _run_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(entry[key] for key in ("case", "variant", "folder", "run"))
-
-
-def mounts() -> list[str]:
-    """What is mounted for this process, but for the small disks of other tests."""
-    return [line for line in Path("/proc/self/mounts").read_text().splitlines() if "/disk tmpfs " not in line]
 
 
 def kill_points(trace: Path) -> list[str]:

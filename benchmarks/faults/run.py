@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from harness import Ended, Kill, Zygote, build_experiment, kill_points, mounts, problems_of, read_records
+from harness import Ended, Kill, Zygote, build_experiment, kill_points, problems_of, read_records
 
 type Run = Callable[..., Ended]
 
@@ -61,7 +61,7 @@ def _kill_many(
     experiment = build_experiment(folder / "experiment")
     done = run(experiment, folder / "reference", trace=folder / "trace")
     assert done.status == 0, done.log
-    records, before = read_records(folder / "reference"), mounts()
+    records, before = read_records(folder / "reference"), zygote.mounts()
     failures: list[dict[str, Any]] = []
     for count, kill in enumerate(_kills(kill_points(folder / "trace"), number, done.seconds, rng), start=1):
         output = folder / "out"
@@ -69,7 +69,7 @@ def _kill_many(
         again = run(experiment, output)
         found = problems_of(output, records) if again.status == 0 else [again.log]
         found += [f"still running: {left}" for left in zygote.left()]
-        found += [] if mounts() == before else ["mounts have changed"]
+        found += [] if zygote.mounts() == before else ["mounts have changed"]
         if found:
             failures.append({"in": name, "kill": str(kill), "status": again.status, "problems": found})
             if options.keep is not None:

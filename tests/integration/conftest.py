@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -51,7 +52,7 @@ class Undisturbed:
 
 
 def _undisturbed(harness: ModuleType, folder: Path, zygote: Any, run: Callable[..., Any]) -> Undisturbed:
-    mounts = harness.mounts()
+    mounts = zygote.mounts()
     experiment = harness.build_experiment(folder / "experiment")
     done = run(experiment, folder / "reference", trace=folder / "trace")
     assert done.status == 0, done.log
@@ -61,16 +62,29 @@ def _undisturbed(harness: ModuleType, folder: Path, zygote: Any, run: Callable[.
     return Undisturbed(zygote, run, experiment, folder / "reference", records, points, done.seconds, mounts)
 
 
-@pytest.fixture(scope="session")
-def shell(harness: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Undisturbed]:
-    """Runs by the command line."""
-    folder = tmp_path_factory.mktemp("faults")
-    with harness.Zygote(folder, "metric_benchmark.cli.checks", "metric_benchmark.cli.showing") as zygote:
+@contextmanager
+def _command_line(harness: ModuleType, folder: Path, *, private_mounts: bool) -> Iterator[Undisturbed]:
+    modules = ("metric_benchmark.cli.checks", "metric_benchmark.cli.showing")
+    with harness.Zygote(folder, *modules, private_mounts=private_mounts) as zygote:
 
         def run(experiment: Path, output: Path, **how: Any) -> Any:
             return zygote.command("run-experiment", experiment, "--output", output, **how)
 
         yield _undisturbed(harness, folder, zygote, run)
+
+
+@pytest.fixture(scope="session")
+def shell(harness: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Undisturbed]:
+    """Runs by the command line."""
+    with _command_line(harness, tmp_path_factory.mktemp("faults"), private_mounts=True) as undisturbed:
+        yield undisturbed
+
+
+@pytest.fixture(scope="session")
+def mounting_shell(harness: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Undisturbed]:
+    """Runs by the command line that see what a test mounts."""
+    with _command_line(harness, tmp_path_factory.mktemp("mounting"), private_mounts=False) as undisturbed:
+        yield undisturbed
 
 
 @pytest.fixture(scope="session")

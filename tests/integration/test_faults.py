@@ -37,7 +37,7 @@ def check(harness, world, kill, output) -> None:
     assert again.status == 0, again.log
     assert harness.problems_of(output, world.records) == []
     assert world.zygote.left() == []
-    assert harness.mounts() == world.mounts
+    assert world.zygote.mounts() == world.mounts
     shutil.rmtree(output)
 
 

@@ -41,7 +41,8 @@ def n_bytes_of(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("share", SHARES)
-def test_the_run_stops_with_a_clear_error_and_goes_on_when_there_is_room(harness, shell, tmp_path, share):
+def test_the_run_stops_with_a_clear_error_and_goes_on_when_there_is_room(harness, mounting_shell, tmp_path, share):
+    shell = mounting_shell
     with small_disk(tmp_path / "disk", int(share * n_bytes_of(shell.folder)) // _PAGE * _PAGE) as disk:
         stopped = shell.run(shell.experiment, disk / "out")
         assert stopped.status == 7, stopped.log
