@@ -119,5 +119,8 @@ class EvidenceRoot:
 
     def relative(self, path: Path) -> str:
         """Names a path the way records do: relative to the root, or to that of the execution."""
-        is_execution = path.is_relative_to(self.execution_root / "execution")
-        return path.relative_to(self.execution_root if is_execution else self.path).as_posix()
+        text, execution = str(path), str(self.execution_root)
+        # Asked for every trial; comparing the parts of paths would take longer than reading the trial.
+        if text.startswith(f"{execution}/execution/"):
+            return text[len(execution) + 1 :]
+        return path.relative_to(self.path).as_posix()

@@ -153,17 +153,17 @@ def _take_job(root: EvidenceRoot, job: Path, plan: RunPlan, reward_key: str, fou
     owner = _Owner.read(job)
     counts: Counter[str] = Counter()
     for folder in sorted(p for p in job.iterdir() if p.is_dir()):
-        where = root.relative(folder)
         if folder.is_symlink():
-            found.add(where, "a link; put the trial's folder itself there")
+            found.add(root.relative(folder), "a link; put the trial's folder itself there")
             continue
-        if not is_whole(folder / "config.json") and not is_whole(folder / "result.json"):
-            continue  # Harbor died, or the disk was full, before a file of it was whole: there is no trial in it.
         try:
             outcome = read_outcome(folder, reward_key)
         except EvidenceError as error:
-            found.problems += error.problems
+            if is_whole(folder / "config.json") or is_whole(folder / "result.json"):
+                found.problems += error.problems
+            # Else Harbor died, or the disk was full, before a file of it was whole: there is no trial in it.
             continue
+        where = root.relative(folder)
         planned = by_path.get(outcome.task_path)
         if planned is None:
             found.foreign(where, f"its task {outcome.task_path} is not in the plan of {plan.run}")
@@ -219,10 +219,11 @@ def is_whole(path: Path) -> bool:
     return True
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path | str) -> dict[str, Any]:
     """Reads a JSON object of Harbor's; one that is missing, damaged or no object is empty."""
     try:
-        value = json.loads(path.read_bytes())
+        with open(path, "rb", buffering=0) as stream:  # noqa: PTH123 - asked of every trial; pathlib costs more
+            value = json.loads(stream.read())
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]

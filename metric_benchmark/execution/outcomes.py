@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,7 +18,7 @@ from metric_benchmark.errors import EvidenceError
 from metric_benchmark.execution.storage import full_disk_message
 from metric_benchmark.hashing import digest_bytes, digest_file
 from metric_benchmark.records.execution import Status
-from metric_benchmark.records.trajectories import combine_digests, trajectory_files
+from metric_benchmark.records.trajectories import combine_digests, trajectory_names
 
 #: Failures of the machinery around the agent: they say nothing about the agent and are run again.
 INFRASTRUCTURE = frozenset(
@@ -115,7 +116,7 @@ def read_outcome(trial_dir: Path, reward_key: str) -> Outcome:
 
 
 def _read_outcome(trial_dir: Path, reward_key: str) -> Outcome:
-    data = {name: _read(trial_dir / name) for name in ("config.json", "lock.json", "result.json")}
+    data = {name: _read(f"{trial_dir}/{name}") for name in ("config.json", "lock.json", "result.json")}
     config = _parse(data["config.json"]) or {}
     task_path = _task_path(part(config, "task"))
     if not task_path:
@@ -196,13 +197,14 @@ class NativeFiles:
 
 def native_files(trial_dir: Path) -> NativeFiles:
     """Lists the files of a trial that records cover by digest."""
-    steps = sorted(trial_dir.glob("steps/*/verifier")) if (trial_dir / "steps").is_dir() else []
-    names = ["exception.txt"]
-    for verifier in (trial_dir / "verifier", *steps):
-        below = verifier.relative_to(trial_dir).as_posix()
-        names += [f"{below}/reward.json", f"{below}/reward.txt"]
-    trajectories = (path.relative_to(trial_dir).as_posix() for path in trajectory_files(trial_dir))
-    return NativeFiles(tuple(name for name in names if (trial_dir / name).is_file()), tuple(trajectories))
+    base = os.fspath(trial_dir)
+    verifiers = ["verifier"]
+    if os.path.isdir(f"{base}/steps"):  # noqa: PTH112 - see below
+        verifiers += sorted(path.relative_to(trial_dir).as_posix() for path in trial_dir.glob("steps/*/verifier"))
+    names = ["exception.txt", *(f"{folder}/reward.{kind}" for folder in verifiers for kind in ("json", "txt"))]
+    # Asked of every trial, often; pathlib would take longer than reading the files does.
+    there = tuple(name for name in names if os.path.isfile(f"{base}/{name}"))  # noqa: PTH113
+    return NativeFiles(there, trajectory_names(trial_dir))
 
 
 def classify(result: Json, reward_key: str) -> tuple[Status, str | None, float | None, float | None, tuple[str, ...]]:
@@ -321,9 +323,10 @@ def _duration(result: Json) -> float | None:
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
 
 
-def _read(path: Path) -> bytes:
+def _read(path: str) -> bytes:
     try:
-        return path.read_bytes()
+        with open(path, "rb", buffering=0) as stream:  # noqa: PTH123 - see `native_files`
+            return stream.read()
     except FileNotFoundError:
         return b""
 

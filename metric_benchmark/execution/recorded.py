@@ -150,14 +150,13 @@ def compare_trial(root: EvidenceRoot, folder: Path, recorded: Trial, now: FoundT
         recorded: its record.
         now: the trial as it was found; None when it was not.
     """
-    where = root.relative(folder)
     results = {} if recorded.result_sha256 is None else {"result.json": recorded.result_sha256}
     if now is None:
         if folder.is_dir():
             yield from compare_files(root, folder, results | recorded.files_sha256)
             return
         yield Problem(
-            where,
+            root.relative(folder),
             f"missing, but recorded as attempt {recorded.attempt} of task {recorded.task}; restore it from a backup",
         )
         return
@@ -169,7 +168,7 @@ def compare_trial(root: EvidenceRoot, folder: Path, recorded: Trial, now: FoundT
         pairs["agent/trajectory.json"] = (recorded.trajectory_sha256, outcome.trajectory_sha256)
     for name, (then, today) in pairs.items():
         if then != today:
-            yield _difference(f"{where}/{name}", then, today)
+            yield _difference(f"{root.relative(folder)}/{name}", then, today)
 
 
 def compare_files(root: EvidenceRoot, folder: Path, recorded: Mapping[str, str]) -> Iterator[Problem]:

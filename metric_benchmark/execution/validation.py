@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -152,13 +153,12 @@ def _check_run(
     locked = _locked_trials(run.job)
     if locked is None and trials:
         yield Problem(root.relative(run.job / "lock.json"), "missing or damaged; restore it from a backup")
+    job, where_job = os.fspath(run.job), root.relative(run.job)
     for trial in trials:
-        folder = run.job / trial.outcome.trial
-        where = root.relative(folder)
-        lock, config = read_json(folder / "lock.json"), read_json(folder / "config.json")
-        result = read_json(folder / "result.json")
+        folder, where = f"{job}/{trial.outcome.trial}", f"{where_job}/{trial.outcome.trial}"
+        lock, config, result = (read_json(f"{folder}/{name}") for name in ("lock.json", "config.json", "result.json"))
         if locked is not None and lock and digest_json(lock) not in locked:
-            yield Problem(f"{where}/lock.json", f"is not among the trials of {root.relative(run.job / 'lock.json')}")
+            yield Problem(f"{where}/lock.json", f"is not among the trials of {where_job}/lock.json")
         if not lock and trial.counts:
             yield Problem(f"{where}/lock.json", "missing or damaged; restore it from a backup")
         if (task := tasks.get(trial.task)) is not None:
@@ -178,27 +178,30 @@ def _locked_trials(job: Path) -> set[str] | None:
     return {digest_json(trial) for trial in trials}  # pyright: ignore[reportUnknownVariableType]
 
 
-def _check_rewards(where: str, folder: Path, result: Mapping[str, Any]) -> Iterator[Problem]:
+def _check_rewards(where: str, folder: str, result: Mapping[str, Any]) -> Iterator[Problem]:
     """Compares what verifiers wrote with what Harbor made of it; where it made nothing, there is a reason on record."""
     steps: list[dict[str, Any]] = result.get("step_results") or []
     parts = [(f"steps/{step.get('step_name')}/verifier", step) for step in steps] or [("verifier", result)]
     for below, phase in parts:
         verified: dict[str, Any] | None = phase.get("verifier_result")
         rewards = verified.get("rewards") if verified else None
-        path = next((p for name in ("reward.json", "reward.txt") if (p := folder / below / name).is_file()), None)
-        if rewards is None or path is None:
+        if rewards is None:
             continue
-        written = _written_rewards(path)
-        if written != rewards:
-            yield Problem(
-                f"{where}/{below}/{path.name}",
-                f"says {_shown(written)}, but result.json says {_shown(rewards)}; restore them from a backup",
-            )
+        for name in ("reward.json", "reward.txt"):
+            if os.path.isfile(path := f"{folder}/{below}/{name}"):  # noqa: PTH113 - asked of every trial
+                written = _written_rewards(path)
+                if written != rewards:
+                    yield Problem(
+                        f"{where}/{below}/{name}",
+                        f"says {_shown(written)}, but result.json says {_shown(rewards)}; restore them from a backup",
+                    )
+                break
 
 
-def _written_rewards(path: Path) -> Any:
+def _written_rewards(path: str) -> Any:
     try:
-        value: Any = json.loads(path.read_bytes()) if path.suffix == ".json" else {"reward": float(path.read_text())}
+        data = Path(path).read_bytes()
+        value: Any = json.loads(data) if path.endswith(".json") else {"reward": float(data)}
     except (OSError, ValueError, RecursionError):
         return None
     return value

@@ -6,6 +6,7 @@ Execution records the digest and coverage checks it, so both take it from here.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,11 +24,23 @@ def root_trajectories(trial: Path) -> tuple[Path, ...]:
     return tuple(sorted(trial.glob("steps/*/agent/trajectory.json")))
 
 
+def trajectory_names(trial: Path) -> tuple[str, ...]:
+    """Returns all trajectory files of a trial by their paths in its folder; see `trajectory_files`."""
+    base = os.fspath(trial)
+    folders = ["agent"]
+    if not os.path.isfile(f"{base}/agent/trajectory.json"):  # noqa: PTH113 - asked of every trial; pathlib costs more
+        folders = [root.parent.relative_to(trial).as_posix() for root in root_trajectories(trial)]
+    found: list[str] = []
+    for folder in folders:
+        for entry in os.scandir(f"{base}/{folder}"):
+            if entry.name.startswith("trajectory") and entry.name.endswith(".json") and entry.is_file():
+                found.append(f"{folder}/{entry.name}")
+    return tuple(sorted(found))
+
+
 def trajectory_files(trial: Path) -> tuple[Path, ...]:
     """Returns all trajectory files of a trial folder: the roots, their continuations and subagents' files."""
-    roots = root_trajectories(trial)
-    found = {path for root in roots for path in root.parent.glob("trajectory*.json") if path.is_file()}
-    return tuple(sorted(found | set(roots)))
+    return tuple(trial / name for name in trajectory_names(trial))
 
 
 def combine_digests(digests: Mapping[str, str]) -> str | None:
@@ -48,5 +61,4 @@ def digest_trajectory(trial: Path) -> str | None:
     Raises:
         OSError: a file cannot be read.
     """
-    files = trajectory_files(trial)
-    return combine_digests({path.relative_to(trial).as_posix(): digest_file(path) for path in files})
+    return combine_digests({name: digest_file(trial / name) for name in trajectory_names(trial)})

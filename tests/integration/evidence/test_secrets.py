@@ -20,7 +20,7 @@ pytestmark = pytest.mark.harbor
 
 ADVICE = (
     "nothing was sealed. Take the value for known to others and replace it at its provider; then blank it where it is "
-    "in a log, or move the run out of the evidence with the raw-results.json that names it, and run again"
+    "in a log, or remove the folder of the variant (execution/<case>/<variant>), and run again"
 )
 
 

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which variables are searched: every one an experiment's files refer to, wherever, and keys agents take unasked."""
+
+from __future__ import annotations
+
+import pytest
+
+from metric_benchmark.config import load_experiment
+from metric_benchmark.errors import SecretError
+from metric_benchmark.pipeline.secrets import describe_states, referenced_variables, search_secrets, search_states
+
+
+def test_variables_are_found_wherever_a_file_refers_to_them(project):
+    project.edit("case.yaml", ("agent: {name: oracle}", 'agent: {name: oracle, env: {A_KEY: "${BASELINE_VAR}"}}'))
+    project.edit("case.yaml", ("agent: {name: nop}", 'agent: {name: nop, kwargs: {deep: ["x ${MUTANT_VAR:-none} y"]}}'))
+    project.edit("execution.yaml", ("environment: docker", 'environment: {type: docker, env: {B: "${PLACE_VAR}"}}'))
+    project.edit(
+        "analysis.yaml",
+        ("  - {name: suite_size}", "  - {name: mine, metric: command, settings: {argv: [x], env: [METRIC_VAR]}}"),
+    )
+    project.edit("tasks/alpha/task.toml", ("[environment]", '[verifier]\nenv = { C = "${TASK_VAR}" }\n[environment]'))
+    project.sign()
+    expected = ("BASELINE_VAR", "METRIC_VAR", "MUTANT_VAR", "PLACE_VAR", "TASK_VAR")
+    assert referenced_variables(load_experiment(project.folder)) == expected
+
+
+def test_an_experiment_without_references_needs_no_search(project):
+    assert referenced_variables(load_experiment(project.folder)) == ()
+
+
+def test_what_is_not_searched_is_said():
+    states = search_states(["A", "B", "C", "D"], {"A": "long-enough", "B": "short", "C": ""})
+    assert states == {"A": "searched", "B": "too_short", "C": "not_set", "D": "not_set"}
+    assert describe_states(states) == [
+        "${B} is shorter than 6 characters, so its value was not searched in the evidence",
+        "${C} is not set here, so its value was not searched in the evidence",
+        "${D} is not set here, so its value was not searched in the evidence",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_searched"),
+    [
+        ("OPENAI_API_KEY", "k" * 16, True),
+        ("AWS_SECRET_ACCESS_KEY", "k" * 16, True),
+        ("CLAUDE_CODE_OAUTH_TOKEN", "k" * 16, True),
+        ("OPENAI_API_KEY", "k" * 15, False),
+        ("CACHE_KEY", "k" * 16, False),
+        ("HOME", "k" * 16, False),
+    ],
+)
+def test_keys_of_providers_are_searched_unasked(tmp_path, name, value, is_searched):
+    (tmp_path / "log").write_text(value)
+    if not is_searched:
+        assert search_secrets([], [tmp_path], environ={name: value}) == {}
+        return
+    with pytest.raises(SecretError) as found:
+        search_secrets([], [tmp_path], environ={name: value})
+    assert str(found.value).splitlines()[0] == f"{tmp_path / 'log'}: holds the value of ${{{name}}}"
+
+
+def test_many_hits_are_counted_after_the_first_fifty(tmp_path):
+    for number in range(60):
+        (tmp_path / f"log-{number}").write_text("some-value")
+    with pytest.raises(SecretError) as found:
+        search_secrets(["A"], [tmp_path], environ={"A": "some-value"})
+    assert len(found.value.problems) == 52
+    assert str(found.value.problems[50]) == "and 10 more"
