@@ -129,7 +129,16 @@ def children(pid: int) -> set[int]:
 
 
 def alive(pids: set[int]) -> set[int]:
-    return {pid for pid in pids if Path(f"/proc/{pid}").exists()}
+    """Returns those that still run; one that has ended and waits to be reaped by init runs no more."""
+    found: set[int] = set()
+    for pid in pids:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if state not in "ZX":
+            found.add(pid)
+    return found
 
 
 def sandboxes_of(owners: set[int]) -> list[int]:
