@@ -94,14 +94,14 @@ def test_boschloo_agrees_with_scipy_at_ten_against_ten(a, b):
 
 
 def test_boschloo_is_fast_enough_to_be_a_table():
-    boschloo_table.cache_clear()
-    fisher_table.cache_clear()
+    # CPU seconds, and the best of several: what is measured is the work, not the machine's other tenants.
     durations = []
-    for _ in range(3):
+    for _ in range(8):
         boschloo_table.cache_clear()
-        start = time.perf_counter()
+        fisher_table.cache_clear()
+        start = time.process_time()
         boschloo_table(10, 10)
-        durations.append(time.perf_counter() - start)
+        durations.append(time.process_time() - start)
     assert min(durations) < 0.05
 
 
