@@ -26,11 +26,14 @@ def correlate_case(run: ExperimentRun, case_id: str) -> Correlation:
     scores = _verified_scores(run, case_id)
     coverage = _verified_coverage(run, case_id)
     settings = run.experiment.analysis.correlation
+    n_cases = len(run.experiment.cases)
     provenance = Provenance(
         "correlation",
         {
             "correlation": digest_json(inputs.selection.correlation),
             "subsets": digest_json(inputs.subsets.to_json()),
+            # The family of claims is all hypotheses times all cases, so a case more makes every verdict stricter.
+            "n_cases": str(n_cases),
         },
         {
             "mutant-scores": digest_file(run.root.mutant_scores(case_id)),
@@ -49,6 +52,7 @@ def correlate_case(run: ExperimentRun, case_id: str) -> Correlation:
         np.random.default_rng(settings.seed),
         chosen_using=inputs.subsets.chosen_using,
         case=case_id,
+        n_cases=n_cases,
     ).model_copy(update=provenance.fields())
     write_record(path, record)
     return record
