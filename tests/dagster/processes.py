@@ -42,6 +42,11 @@ def sandboxes_of(pid: int) -> set[int]:
     return {sandbox for sandbox in running_sandboxes() if sandbox in family}
 
 
+def is_running(pid: int, start: str) -> bool:
+    """Whether this very process still runs."""
+    return _table().get(pid, (0, ""))[1] == start
+
+
 def left_of(processes: set[Process], *, within_s: float = 15.0) -> list[str]:
     """Those that still run after a while, by command line."""
     deadline = time.monotonic() + within_s

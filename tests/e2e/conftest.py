@@ -40,11 +40,11 @@ def processes() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def host(small: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def host(small: ModuleType, processes: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A `dagster dev` of an experiment of two cases, nothing of which has been run."""
     folder = tmp_path_factory.mktemp("live")
     experiment = small.build_experiment(folder / "experiment", cases=small.TWO_CASES)
-    with _load("e2e/host.py").Host(experiment, folder / "out", folder / "dev.log") as host:
+    with _load("e2e/host.py").Host(experiment, folder / "out", folder / "dev.log", processes) as host:
         yield host
 
 

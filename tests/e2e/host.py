@@ -14,6 +14,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Self
 
 LOCATION = "metric_benchmark_dagster"
@@ -35,7 +36,8 @@ def wait_for[T](condition: Callable[[], T], within_s: float, what: str, every_s:
 class Host:
     """A running `dagster dev` of one experiment."""
 
-    def __init__(self, experiment: Path, output: Path, log: Path) -> None:
+    def __init__(self, experiment: Path, output: Path, log: Path, processes: ModuleType) -> None:
+        self._processes = processes
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -48,16 +50,24 @@ class Host:
             self.process = subprocess.Popen(command, stdout=stream, stderr=stream, cwd=output.parent)
 
     def __enter__(self) -> Self:
-        wait_for(self._is_ready, 180, f"dagster dev (see {self.log})")
+        try:
+            wait_for(self._is_ready, 180, f"dagster dev (see {self.log})")
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        started = self._processes.started_by(self.process.pid)
         self.process.send_signal(signal.SIGINT)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        # A loaded machine can make it too slow to end its servers, which would then stay.
+        for pid, start in started:
+            if self._processes.is_running(pid, start):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self.process.wait()
 
     def _is_ready(self) -> bool:
         assert self.process.poll() is None, f"dagster dev ended; see {self.log}"
