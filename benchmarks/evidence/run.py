@@ -30,7 +30,7 @@ from typing import Any
 TASKS, MUTANTS, CONTROLS = 25, 16, 2
 #: Seconds of CPU at most for 10 000 trials (on an idle machine that is the time it takes), MB of memory at most, and
 #: the share of sha256sum's speed at least.
-BOUNDS = {"index_cpu_s": 60.0, "verify_cpu_s": 60.0, "score_cpu_s": 30.0, "memory_mb": 1024.0, "hashing_share": 0.7}
+BOUNDS = {"index_cpu_s": 20.0, "verify_cpu_s": 30.0, "score_cpu_s": 30.0, "memory_mb": 1024.0, "hashing_share": 0.7}
 
 
 def experiment_files(attempts: int) -> dict[str, Any]:

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from metric_benchmark.config import load_experiment
-from metric_benchmark.errors import EvidenceError
+from metric_benchmark.errors import ConfigError
 from metric_benchmark.evidence.index import complete_manifest, read_execution_manifest, write_manifest
 from metric_benchmark.evidence.ledger import append_entry
 from metric_benchmark.evidence.locks import lock_ledger
@@ -19,10 +20,20 @@ from metric_benchmark.pipeline.provenance import implementation, require_current
 from metric_benchmark.pipeline.saved import note_execution_source
 from metric_benchmark.pipeline.secrets import referenced_variables, search_secrets, search_states
 from metric_benchmark.pipeline.validation import check_native, current_validation, require_valid, write_validation
-from metric_benchmark.records.analysis import CaseSeal, ExperimentInputs, ExperimentSeal
-from metric_benchmark.records.base import comparable
+from metric_benchmark.records.analysis import (
+    CaseDescription,
+    CaseSeal,
+    CoverageConfig,
+    ExperimentInputs,
+    ExperimentSeal,
+    FrozenSubsets,
+    Selection,
+)
+from metric_benchmark.records.base import Record, comparable
 from metric_benchmark.records.correlation import Correlation
+from metric_benchmark.records.coverage import CoverageRecord
 from metric_benchmark.records.execution import ExecutionManifest, RawResults, Role
+from metric_benchmark.records.scores import MutantKills, MutantScores
 from metric_benchmark.records.validation import SecretState, ValidationReport
 from metric_benchmark.variants import resolve_variants
 
@@ -77,11 +88,13 @@ def check_saved_execution(run: ExperimentRun) -> ExecutionManifest:
     Raises:
         EvidenceError: the evidence is missing, damaged or of another run.
     """
+    return _read_saved(run)[0]
+
+
+def _read_saved(run: ExperimentRun) -> tuple[ExecutionManifest, list[RawResults]]:
     case_ids = {case.case_id for case in run.experiment.cases}
     manifest = read_execution_manifest(run.root, run.run_id, run.experiment.cases_sha256, case_ids)
-    for case_id in case_ids:
-        read_case_results(run.root, manifest, case_id)
-    return manifest
+    return manifest, [r for case_id in case_ids for r in read_case_results(run.root, manifest, case_id).values()]
 
 
 def guard_analysis(run: ExperimentRun, manifest: ExecutionManifest) -> None:
@@ -102,35 +115,24 @@ def guard_analysis(run: ExperimentRun, manifest: ExecutionManifest) -> None:
 
 
 def seal_experiment(run: ExperimentRun) -> ExperimentSeal:
-    """Writes `experiment.json` last, after all evidence and every case's correlation were verified again.
+    """Writes `experiment.json` last, after inputs, evidence and every record of the analysis were verified again.
 
     Raises:
+        ConfigError: an input file changed meanwhile.
         EvidenceError: something is missing, damaged or out of date.
+        SecretError: evidence holds the value of a secret.
     """
-    manifest = check_saved_execution(run)
+    _check_inputs(run)
+    manifest, results = _read_saved(run)
     guard_analysis(run, manifest)
     cases: dict[str, CaseSeal] = {}
     evidence = {"execution.json": digest_file(run.root.manifest)}
-    environments: set[str] = set()
-    n_trials = n_without = 0
     for case in run.experiment.cases:
-        correlation = read_record(run.root.correlation(case.case_id), Correlation)
-        for name, path in (
-            ("mutant-scores", run.root.mutant_scores(case.case_id)),
-            ("coverage", run.root.coverage(case.case_id)),
-        ):
-            if not path.exists():
-                raise EvidenceError(f"{path}: missing; run its stage again")
-            require_current(run.root.correlation(case.case_id), correlation.evidence.get(name), digest_file(path))
-            evidence[run.root.relative(path)] = digest_file(path)
-        path = run.root.correlation(case.case_id)
-        evidence[run.root.relative(path)] = digest_file(path)
-        verdicts = {name: metric.verdict.verdict for name, metric in correlation.metrics.items()}
-        cases[case.case_id] = CaseSeal(verdicts=dict(verdicts))
-        for results in read_case_results(run.root, manifest, case.case_id).values():
-            n_trials += len(results.trials)
-            n_without += results.n_without_verdict
-            environments |= _environments(results)
+        correlation, files = _verify_analysis(run, case.case_id)
+        evidence |= {run.root.relative(path): digest_file(path) for path in files}
+        cases[case.case_id] = CaseSeal(
+            verdicts={n: metric.verdict.verdict for n, metric in correlation.metrics.items()}
+        )
     validation = current_validation(run.root)
     seal = ExperimentSeal(
         run_id=run.run_id,
@@ -141,14 +143,58 @@ def seal_experiment(run: ExperimentRun) -> ExperimentSeal:
         validated_at=validation.validated_at if validation else None,
         secrets=_search_evidence(run, validation),
         sealed_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        n_trials=n_trials,
-        n_without_verdict=n_without,
-        environments=sorted(environments),
+        n_trials=sum(len(record.trials) for record in results),
+        n_without_verdict=sum(record.n_without_verdict for record in results),
+        environments=sorted({name for record in results for name in _environments(record)}),
         inputs={"execution": run.experiment.execution_sha256, "analysis": run.experiment.analysis_sha256},
         evidence=evidence,
         implementation=implementation("correlation"),
     )
     return _write_once(run, seal)
+
+
+def _check_inputs(run: ExperimentRun) -> None:
+    """Checks that the files of the experiment are still those that were loaded."""
+    now = load_experiment(run.experiment.source.path, level="analysis")
+    pairs = {
+        run.experiment.cases_source.path: (run.experiment.cases_sha256, now.cases_sha256),
+        run.experiment.execution_source.path: (run.experiment.execution_sha256, now.execution_sha256),
+        run.experiment.analysis_source.path: (run.experiment.analysis_sha256, now.analysis_sha256),
+    }
+    changed = [path for path, (then, today) in pairs.items() if then != today]
+    if changed:
+        raise ConfigError([f"{path}: changed while it was in use; run the same command again" for path in changed])
+
+
+def _verify_analysis(run: ExperimentRun, case_id: str) -> tuple[Correlation, list[Path]]:
+    """Reads every record of a case's analysis and checks that each was computed from the others as they are now.
+
+    Returns:
+        The correlation, and all files.
+    """
+    root = run.root
+    folder = root.analysis(case_id)
+    frozen: dict[str, type[Record]] = {
+        "selection.json": Selection,
+        "subsets.json": FrozenSubsets,
+        "coverage-config.json": CoverageConfig,
+        "case-description.json": CaseDescription,
+    }
+    for name, model in frozen.items():
+        read_record(folder / name, model)
+    scores = read_record(root.mutant_scores(case_id), MutantScores)
+    kills: list[Path] = []
+    for name, sha256 in scores.evidence.items():
+        if name.startswith("mutants/"):
+            kills.append(root.mutant_kills(case_id, name.removeprefix("mutants/")))
+            read_record(kills[-1], MutantKills, sha256=sha256)
+    read_record(root.coverage(case_id), CoverageRecord)
+    path = root.correlation(case_id)
+    correlation = read_record(path, Correlation)
+    for name, upstream in (("mutant-scores", root.mutant_scores(case_id)), ("coverage", root.coverage(case_id))):
+        require_current(path, correlation.evidence.get(name), digest_file(upstream))
+    files = [folder / name for name in frozen]
+    return correlation, [*files, *kills, root.mutant_scores(case_id), root.coverage(case_id), path]
 
 
 def _environments(results: RawResults) -> set[str]:

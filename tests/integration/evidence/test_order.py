@@ -212,3 +212,28 @@ def test_a_run_that_goes_on_notices_what_was_damaged_meanwhile(finished):
     )
     assert second.startswith(f"{relative(folder)}/result.json: damaged or exchanged: its SHA-256 is ")
     assert finished.snapshot() == before
+
+
+def test_inputs_that_change_while_they_are_in_use_are_not_sealed(finished):
+    from metric_benchmark.errors import ConfigError
+    from metric_benchmark.pipeline.sealing import seal_experiment
+
+    run = coordinator.open_run(finished.experiment, None, results=finished.root.path, level="analysis")
+    path = finished.experiment / "analysis.yaml"
+    path.write_text(path.read_text() + "# later\n")
+    with pytest.raises(ConfigError) as refused:
+        seal_experiment(run)
+    assert str(refused.value) == f"{path}: changed while it was in use; run the same command again"
+
+
+@pytest.mark.parametrize(
+    "name", ["selection.json", "mutants/idle.json", "mutant-scores.json", "coverage.json", "correlation.json"]
+)
+def test_a_record_of_the_analysis_that_was_damaged_is_not_sealed(finished, name):
+    from metric_benchmark.pipeline.sealing import seal_experiment
+
+    path = finished.root.analysis("words") / name
+    path.write_bytes(path.read_bytes().replace(b'"implementation"', b'"implementatiom"'))
+    run = coordinator.open_run(finished.experiment, None, results=finished.root.path, level="analysis")
+    with pytest.raises(EvidenceError, match=f"{name}: damaged"):
+        seal_experiment(run)
