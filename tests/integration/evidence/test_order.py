@@ -201,7 +201,8 @@ def test_a_run_that_goes_on_notices_what_was_damaged_meanwhile(finished):
     run = coordinator.open_run(finished.experiment, finished.root.path)
     with pytest.raises(EvidenceError) as refused:
         coordinator.run_evals(run, on_progress=lambda _: None)
-    first, second = (str(problem) for problem in refused.value.problems)
+    first, second, remedy = (str(problem) for problem in refused.value.problems)
+    assert remedy == "execution/words/idle: without a backup: remove this folder, and the whole variant is run again"
     relative = finished.root.relative
     (gone,) = [
         t for t in json.loads((folder.parents[2] / "raw-results.json").read_bytes())["trials"] if t["task"] == "one"
