@@ -136,13 +136,13 @@ def test_verify_counts_what_is_there(run, project):
 def test_sign_says_what_it_wrote(run, unsigned):
     assert run("sign", "exp").out == "wrote exp/case.yaml\nwrote exp/cases.yaml\n6 pins hold\n"
     assert run("sign", "exp").out == "6 pins hold\n"
-    assert run("sign", "exp/experiment.yaml", "--json").json == {"n_pins": 6, "changed": []}
+    assert run("sign", "exp/experiment.yaml", "--json").json == {"n_pins": 6, "changed": [], "problems": []}
 
 
 def test_subsets_are_generated_and_signed(run, project):
     ended = run("subsets", "generate", "exp/case.yaml", "--count", "4", "--sizes", "1,2")
     assert ended.status == 2
-    assert "exists and holds something else" in ended.errors[0]
+    assert "exists and `subsets generate` did not write it" in ended.errors[0]
     ended = run("subsets", "generate", "exp/case.yaml", "--count", "4", "--sizes", "1,2", "--force", "--json")
     assert ended.json == {"path": "exp/subsets.yaml", "n_subsets": 4, "n_by_size": {"1": 2, "2": 2}}
     assert run("verify", "exp").status == 2
