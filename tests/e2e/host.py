@@ -51,7 +51,7 @@ class Host:
 
     def __enter__(self) -> Self:
         try:
-            wait_for(self._is_ready, 180, f"dagster dev (see {self.log})")
+            wait_for(self._is_ready, 400, f"dagster dev (see {self.log})")
         except BaseException:
             self.__exit__()
             raise
