@@ -223,15 +223,20 @@ def _job_differences(job: Path, variant: Variant, found: Adoption) -> Iterator[s
     if result.get("finished_at") is None:
         yield "the job has not finished, or its result.json is missing; it may still be running"
     digests = {outcome.task_digest for _, outcome in found.trials}
-    trials: list[dict[str, Any]] = lock.get("trials") or []
     planned = sum(
         part(trial, "task").get("digest") in digests and not _agent_differences(part(trial, "agent"), variant.agent)
-        for trial in trials
+        for trial in _objects(lock.get("trials"))
     )
     if planned > len(found.trials):
         yield f"the job asked for {planned} trials of this agent on these tasks, but {len(found.trials)} can be taken"
     if variant.agent.get("name") is None and "bundle_sha256" not in json.dumps(dict(variant.agent)):
         yield "what the agent's code was is not on record; it is taken to be today's"
+
+
+def _objects(value: Any) -> list[Json]:
+    """Returns the objects in a list; none where it is no list."""
+    items: list[Any] = list(value) if isinstance(value, list) else []  # pyright: ignore[reportUnknownArgumentType]
+    return [item for item in items if isinstance(item, dict)]
 
 
 def copy_job(found: Adoption, target: Path) -> None:
