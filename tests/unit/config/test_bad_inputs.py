@@ -212,7 +212,8 @@ def test_a_secret_is_never_repeated_in_a_message(project):
         "case.yaml", (ORACLE, "agent: {name: oracle, env: {PASSWORD: 31337, TOKEN: ghp_abcdefghijklmnopqrst}}")
     )
     messages = refusal(project)
-    assert len(messages) == 2
+    # The number is a literal secret, and no text as a variable must be.
+    assert len(messages) == 3
     assert "31337" not in "".join(messages)
     assert "ghp_" not in "".join(messages)
 
