@@ -160,6 +160,47 @@ class HarborChild:
         return self._log.read().decode(errors="replace").strip() or "(empty)"
 
 
+class ReplaceableChild:
+    """The process that runs a variant's jobs, started when it is first needed and replaced when it died.
+
+    Args:
+        held: see `HarborChild`; `python` and `uses_model` alike.
+        on_killed: called after a child was killed or died: its environments may be left.
+    """
+
+    def __init__(self, held: Held | None, on_killed: Callable[[], None], python: Path | None, uses_model: bool) -> None:
+        self._held = held
+        self._python = python
+        self._uses_model = uses_model
+        self._on_killed = on_killed
+        self._process: HarborChild | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def process(self) -> HarborChild:
+        """Returns the running child."""
+        if self._process is None:
+            self._process = HarborChild(self._held, self._python, uses_model=self._uses_model)
+        return self._process
+
+    def close(self) -> None:
+        """Ends the child, if there is one."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        try:
+            process.close()
+        finally:
+            if process.was_killed:
+                self._on_killed()
+
+
 class JobFailedError(ExecutionError):
     """Harbor raised instead of running the job; running it again would do the same."""
 

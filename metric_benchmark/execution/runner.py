@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import Held, lock_variant
 from metric_benchmark.evidence.writes import sync_file_system, write_record
 from metric_benchmark.execution.checking import note_tasks, request_for, unchecked_tasks
-from metric_benchmark.execution.child import ChildDiedError, Event, HarborChild
+from metric_benchmark.execution.child import ChildDiedError, Event, ReplaceableChild
 from metric_benchmark.execution.docker_leftovers import label_variables, remove_of_variant
 from metric_benchmark.execution.interrupted import settle_interrupted, settle_run, tidy_case
 from metric_benchmark.execution.inventory import PLAN_SUFFIX, find_trials, next_run, read_run
@@ -150,7 +150,7 @@ class VariantSession:
         runtime = self._variant.runtime if self._todo(attempts) else None
         python = None if runtime is None else ensure_runtime(runtime)
         uses_model = bool(self._variant.agent.get("model_name"))
-        with _Child(self._held, self._remove_containers, python, uses_model) as child:
+        with ReplaceableChild(self._held, self._remove_containers, python, uses_model) as child:
             for _ in range(self._settings.infrastructure_retries + 1):
                 todo = self._todo(attempts)
                 if not todo or not self._run_all(todo, child):
@@ -189,7 +189,7 @@ class VariantSession:
     def _todo(self, attempts: int | None) -> dict[str, int]:
         return {task: n for task, n in self._missing(attempts).items() if n and task not in self._given_up}
 
-    def _run_all(self, todo: dict[str, int], child: _Child) -> bool:
+    def _run_all(self, todo: dict[str, int], child: ReplaceableChild) -> bool:
         """Runs every missing trial once, in jobs of what the budget still has; whether it had enough."""
         while todo:
             reserved = self._reserve(todo)
@@ -219,7 +219,7 @@ class VariantSession:
         reservation = ledger.reserve_fitting(self._root, self._settings.budget, fit)
         return None if reservation is None else (jobs[0], reservation)
 
-    def _run_job(self, job: JobPlan, run: str, child: _Child) -> None:
+    def _run_job(self, job: JobPlan, run: str, child: ReplaceableChild) -> None:
         """Plans and runs one job; a process that died while it ran is replaced by the next job's."""
         variant = self._variant
         plan = self._plan(job, run)
@@ -310,40 +310,6 @@ class VariantSession:
             for trial in self._found
             if missing.get(trial.task) and keys[trial.task] == trial.trial_key and not trial.counts
         ]
-
-
-class _Child:
-    """The process that runs a variant's jobs: started at the first job, replaced when it died."""
-
-    def __init__(self, held: Held | None, on_killed: Callable[[], None], python: Path | None, uses_model: bool) -> None:
-        self._held = held
-        self._python = python
-        self._uses_model = uses_model
-        self._on_killed = on_killed
-        self._process: HarborChild | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def process(self) -> HarborChild:
-        if self._process is None:
-            self._process = HarborChild(self._held, self._python, uses_model=self._uses_model)
-        return self._process
-
-    def close(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        try:
-            process.close()
-        finally:
-            if process.was_killed:
-                self._on_killed()
 
 
 def describe_stop(n_missing: int, settings: ExecutionConfig, outcomes: Sequence[Outcome]) -> str:
