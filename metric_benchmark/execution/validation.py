@@ -168,7 +168,7 @@ def _check_run(
             continue
         if result.get("config") != config:
             yield Problem(f"{where}/result.json", "the configuration in it is not that of config.json")
-        yield from _check_rewards(where, folder, result)
+        yield from check_rewards(where, folder, result)
 
 
 def _locked_trials(job: Path) -> set[str] | None:
@@ -178,7 +178,7 @@ def _locked_trials(job: Path) -> set[str] | None:
     return {digest_json(trial) for trial in trials}  # pyright: ignore[reportUnknownVariableType]
 
 
-def _check_rewards(where: str, folder: str, result: Mapping[str, Any]) -> Iterator[Problem]:
+def check_rewards(where: str, folder: str, result: Mapping[str, Any]) -> Iterator[Problem]:
     """Compares what verifiers wrote with what Harbor made of it; where it made nothing, there is a reason on record."""
     steps: list[dict[str, Any]] = result.get("step_results") or []
     parts = [(f"steps/{step.get('step_name')}/verifier", step) for step in steps] or [("verifier", result)]
