@@ -64,7 +64,12 @@ def _remove_temporaries(root: EvidenceRoot) -> None:
 
 @contextmanager
 def lock_variant(
-    root: EvidenceRoot, case_id: str, variant_id: str, *, orphan_wait_s: float = ORPHAN_WAIT_S
+    root: EvidenceRoot,
+    case_id: str,
+    variant_id: str,
+    *,
+    orphan_wait_s: float = ORPHAN_WAIT_S,
+    is_momentary: bool = False,
 ) -> Generator[Held]:
     """Holds one variant's runs exclusively.
 
@@ -77,13 +82,17 @@ def lock_variant(
         case_id: the case.
         variant_id: the variant.
         orphan_wait_s: how long to wait for what is left of a run that died.
+        is_momentary: whether it is held only to put right what a dead run left; whoever wants to run the variant then
+            takes it for what is left of that run, and waits.
 
     Raises:
         LockedError: another process runs this variant.
     """
     name = f"variant.{case_id}.{variant_id}.lock"
     what = f"variant {case_id}|{variant_id} in {root.path}"
-    with _lock(root.locks / name, "exclusive", what, orphan_wait_s=orphan_wait_s) as held:
+    with _lock(
+        root.locks / name, "exclusive", what, orphan_wait_s=orphan_wait_s, is_introduced=not is_momentary
+    ) as held:
         yield held
 
 
@@ -102,7 +111,15 @@ def lock_ledger(root: EvidenceRoot) -> Generator[None]:
 
 
 @contextmanager
-def _lock(path: Path, mode: Mode, what: str, *, wait: bool = False, orphan_wait_s: float = 0.0) -> Generator[Held]:
+def _lock(
+    path: Path,
+    mode: Mode,
+    what: str,
+    *,
+    wait: bool = False,
+    orphan_wait_s: float = 0.0,
+    is_introduced: bool = True,
+) -> Generator[Held]:
     with storage_errors(path):
         make_folder(path.parent)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -112,7 +129,7 @@ def _lock(path: Path, mode: Mode, what: str, *, wait: bool = False, orphan_wait_
         else:
             _take(path, handle, _FLAGS[mode] | fcntl.LOCK_NB, what, orphan_wait_s)
         _check_works(path)
-        if not wait:
+        if is_introduced and not wait:
             # Locks of a moment are waited for and never refused, so nobody asks who holds them.
             with storage_errors(path):
                 add_owner(path, is_alone=mode == "exclusive")

@@ -42,7 +42,7 @@ def settle_interrupted(root: EvidenceRoot, budget: BudgetConfig, reward_key: str
         if f"{run.case}|{run.variant}" == held:
             _settle(root, run, reward_key)
             continue
-        with suppress(LockedError), lock_variant(root, run.case, run.variant, orphan_wait_s=0):
+        with suppress(LockedError), lock_variant(root, run.case, run.variant, orphan_wait_s=0, is_momentary=True):
             _settle(root, run, reward_key)
 
 

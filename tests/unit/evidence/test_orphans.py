@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -76,6 +77,22 @@ def test_another_variant_need_not_wait(root, orphan):
     orphan(30.0)
     with lock_variant(root, "desk", "blind"):
         pass
+
+
+def test_who_only_puts_right_what_a_dead_run_left_is_waited_for(root, orphan):
+    """Else the partition that is about to run would fail because its neighbour tidies up."""
+    orphan(0.1)
+
+    def run():
+        with lock_variant(root, "desk", "short"):
+            return "ran"
+
+    with ThreadPoolExecutor() as pool:
+        with lock_variant(root, "desk", "short", is_momentary=True):
+            waiting = pool.submit(run)
+            time.sleep(0.3)
+            assert not waiting.done()
+        assert waiting.result() == "ran"
 
 
 def test_nobody_waits_for_a_run_that_lives(root):
