@@ -49,6 +49,7 @@ def run_evals(
 
     Trials that have a verdict are never run again while what decides their outcome stays the same.
     """
+    _load_harbor_meanwhile()
     from metric_benchmark.cli.checks import prepare
 
     ready = prepare(experiment, output, run_id=run_id, level="execution")
@@ -100,6 +101,7 @@ def run_experiment(
         raise typer.BadParameter("goes with running trials, not with --results", param_hint="--accept-changes")
     done: EvalsDone | None = None
     if results is None:
+        _load_harbor_meanwhile()
         ready = prepare(experiment, output, run_id=run_id)
         run = ready.run
         done = _run(ready, accept_changes=accept_changes)
@@ -116,6 +118,13 @@ def run_experiment(
     if done is not None:
         say(_evals_text(done))
     say_report(data, html)
+
+
+def _load_harbor_meanwhile() -> None:
+    """Starts the process that loads Harbor, which takes as long as it takes us to check the experiment."""
+    from metric_benchmark.execution.forkserver import shared_server
+
+    shared_server()
 
 
 def _run(ready: Ready, *, accept_changes: bool) -> EvalsDone:

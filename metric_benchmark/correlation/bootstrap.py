@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
 
 from metric_benchmark.correlation.bitsets import Owners, SubsetBits, Words, add_bits, reached
 from metric_benchmark.correlation.inputs import as_bools, as_values, check_shapes
@@ -70,7 +70,7 @@ class Bootstrap:
     def interval(self, level: float) -> tuple[float, float]:
         """Returns the two-sided interval at `level`, NaN where there is none."""
         centre = math.atanh(min(CLIP, max(-CLIP, self.observed))) if not math.isnan(self.observed) else math.nan
-        reach = float(norm.ppf(0.5 + level / 2)) * self.stderr_z
+        reach = float(scipy.stats.norm.ppf(0.5 + level / 2)) * self.stderr_z
         return math.tanh(centre - reach), math.tanh(centre + reach)
 
 

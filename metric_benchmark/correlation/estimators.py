@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
 from metric_benchmark.errors import ConfigError
 from metric_benchmark.records.base import Defined, Undefined
@@ -155,7 +155,7 @@ def _undefined(x: Floats, y: Floats) -> Undefined | None:
 
 
 def _ranks(values: Floats) -> Floats:
-    return np.asarray(rankdata(values), dtype=np.float64)
+    return np.asarray(scipy.stats.rankdata(values), dtype=np.float64)
 
 
 def _correlate(x: Floats, y: Floats) -> Result:

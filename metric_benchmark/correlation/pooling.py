@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t
 
 from metric_benchmark.correlation.bitsets import Owners, SubsetBits, add_bits, reached
 from metric_benchmark.correlation.bootstrap import CLIP, two_way_bootstrap
@@ -55,7 +55,8 @@ def pool_cases(effects: Mapping[str, CaseEffect], *, level: float = 0.95) -> Poo
     left_out = {name: "no bootstrap standard error, so its weight is unknown" for name in effects if name not in usable}
     common = {"cases": dict(effects), "left_out": left_out, "level": level, "n_cases": len(usable)}
     if len(usable) < MIN_CASES:
-        reason = f"{len(usable)} cases; fewer than {MIN_CASES} are listed, not pooled"
+        number = f"{len(usable)} case{'' if len(usable) == 1 else 's'}"
+        reason = f"{number}; fewer than {MIN_CASES} are listed, not pooled"
         return PooledEstimate.model_validate({**common, "reason": reason})
     n_mutants = {effect.n_mutants for effect in usable.values()}
     if len(n_mutants) > 1:
@@ -72,8 +73,8 @@ def pool_cases(effects: Mapping[str, CaseEffect], *, level: float = 0.95) -> Poo
     wald = math.sqrt(1 / weight.sum())
     knapp = math.sqrt(float((weight * (z - mean) ** 2).sum()) / ((k - 1) * weight.sum()))
     stderr = max(wald, knapp)
-    reach = float(t.ppf(0.5 + level / 2, k - 1)) * stderr
-    spread = float(t.ppf(0.5 + level / 2, k - 2)) * math.sqrt(tau2 + stderr**2)
+    reach = float(scipy.stats.t.ppf(0.5 + level / 2, k - 1)) * stderr
+    spread = float(scipy.stats.t.ppf(0.5 + level / 2, k - 2)) * math.sqrt(tau2 + stderr**2)
     null = np.array([math.atanh(max(-CLIP, min(CLIP, effect.null_mean))) for effect in usable.values()])
     null_mean = math.tanh(float((weight * null).sum() / weight.sum()))
     return PooledEstimate.model_validate(
@@ -87,7 +88,7 @@ def pool_cases(effects: Mapping[str, CaseEffect], *, level: float = 0.95) -> Poo
             "tau": math.sqrt(tau2),
             "stderr_z": stderr,
             "null_mean": null_mean,
-            "p_value": float(2 * t.sf(abs(mean / stderr), k - 1)),
+            "p_value": float(2 * scipy.stats.t.sf(abs(mean / stderr), k - 1)),
             "n_mutants": n_mutants.pop(),
         }
     )

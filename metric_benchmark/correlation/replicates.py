@@ -10,8 +10,8 @@ from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from metric_benchmark.correlation.estimators import DEGENERATE
 
@@ -32,7 +32,7 @@ def double_ranks(values: Ints) -> Floats:
     n_rows, n = values.shape
     n_levels = int(values.max(initial=0)) + 1
     if n_levels > 8 * n + 1024:
-        return np.rint(2.0 * np.asarray(rankdata(values, axis=1), dtype=np.float64)) - (n + 1)
+        return np.rint(2.0 * np.asarray(scipy.stats.rankdata(values, axis=1), dtype=np.float64)) - (n + 1)
     shifted = values + np.arange(n_rows, dtype=np.int64)[:, None] * n_levels
     count = np.bincount(shifted.ravel(), minlength=n_rows * n_levels).reshape(n_rows, n_levels)
     twice = (2 * np.cumsum(count, axis=1) - count - n).astype(np.float64)
@@ -41,7 +41,7 @@ def double_ranks(values: Ints) -> Floats:
 
 def double_ranks_of(values: Floats) -> Floats:
     """Returns twice the centred average ranks of one list of numbers."""
-    return np.rint(2.0 * np.asarray(rankdata(values), dtype=np.float64)) - (len(values) + 1)
+    return np.rint(2.0 * np.asarray(scipy.stats.rankdata(values), dtype=np.float64)) - (len(values) + 1)
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,8 @@ class ForkServer:
         """Ends the server; children that still run are told by the end of their input."""
         self._socket.close()
         if self._owner == os.getpid():
+            # It has nothing to lose, and may be in the middle of an import nobody waits for any more.
+            self._process.kill()
             self._process.wait()
 
 

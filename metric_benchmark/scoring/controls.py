@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from metric_benchmark.records.scores import ControlNoise, FalseKillRate
 
@@ -24,8 +24,8 @@ def clopper_pearson(successes: float, n: int, level: float = 0.95) -> tuple[floa
         level: two-sided confidence level.
     """
     tail = (1 - level) / 2
-    low = 0.0 if successes <= 0 else float(betaincinv(successes, n - successes + 1, tail))
-    high = 1.0 if successes >= n else float(betaincinv(successes + 1, n - successes, 1 - tail))
+    low = 0.0 if successes <= 0 else float(scipy.special.betaincinv(successes, n - successes + 1, tail))
+    high = 1.0 if successes >= n else float(scipy.special.betaincinv(successes + 1, n - successes, 1 - tail))
     return low, high
 
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 Floats = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def boschloo_table(n_baseline: int, n_mutant: int) -> Floats:
     np.add.at(mass, (level_of, total), weight)
     mass = np.minimum(np.cumsum(mass, axis=0), 1.0)
     rate = np.sin(np.linspace(0.0, np.pi / 2, _GRID_POINTS)) ** 2
-    probability = mass @ np.asarray(binom.pmf(np.arange(n + 1)[:, None], n, rate), dtype=np.float64)
+    probability = mass @ np.asarray(scipy.stats.binom.pmf(np.arange(n + 1)[:, None], n, rate), dtype=np.float64)
     best = np.maximum(probability.max(axis=1), _peaks(probability))
     table = np.minimum(np.maximum.accumulate(best), 1.0)[level_of].reshape(fisher.shape)
     table.setflags(write=False)

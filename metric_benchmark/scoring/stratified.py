@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+import scipy
 
 #: Baseline passes, baseline attempts, mutant passes, mutant attempts of one task.
 Stratum = tuple[int, int, int, int]
@@ -49,7 +49,7 @@ def cmh_test(strata: Sequence[Stratum], *, continuity: float = 0.5) -> CmhTest |
     if variance <= 0:
         return None
     z = (observed - expected - continuity) / math.sqrt(variance)
-    return CmhTest(observed, expected, variance, z, float(norm.sf(z)))
+    return CmhTest(observed, expected, variance, z, float(scipy.stats.norm.sf(z)))
 
 
 def stratified_exact_p(strata: Sequence[Stratum]) -> float:
