@@ -24,6 +24,7 @@ from metric_benchmark.reporting.plots import (
     plot_kills,
     plot_rewards,
 )
+from metric_benchmark.reporting.pooled import pooled_rows
 from metric_benchmark.reporting.table import summary_rows
 from metric_benchmark_dagster.plots import inline_image, plot_bars
 from metric_benchmark_dagster.resources import Step
@@ -297,6 +298,7 @@ def describe_report(step: Step, seal: ExperimentSeal, data: ReportData, path: Pa
                 "n_subsets": ("int", "subsets that were paired"),
                 "rho": ("float", "Spearman's rank correlation of coverage and mutant score"),
                 "partial_rho": ("float", "the same given subset size"),
+                "p_adjusted": ("float", "of a registered claim, adjusted over those of all cases"),
                 "verdict": ("string", "supported, refuted, inconclusive, blocked or not tested"),
                 "reason": ("string", "why"),
             },
@@ -307,12 +309,46 @@ def describe_report(step: Step, seal: ExperimentSeal, data: ReportData, path: Pa
                     row["n_subsets"],
                     _rounded(row["rho"]),
                     _rounded(row["partial_rho"]),
+                    _rounded(row["p_adjusted"]),
                     row["verdict"],
                     row["reason"],
                 ]
                 for row in rows
             ],
         ),
+        **_pooled(data),
+    }
+
+
+def _pooled(data: ReportData) -> Metadata:
+    """Each metric over all cases, where there are several."""
+    rows = pooled_rows(data)
+    if not rows:
+        return {}
+    return {
+        "pooled": table(
+            {
+                "metric": ("string", "the metric's label"),
+                "n_cases": ("int", "cases that could be pooled"),
+                "n_mutants": ("int", "mutants each case was brought to"),
+                "calibrated": ("float", "pooled association less its mean under permutation"),
+                "ci_low": ("float", "95% interval of the mean over such cases"),
+                "ci_high": ("float", "its upper end"),
+                "remarks": ("string", "why cases are only listed, or left out"),
+            },
+            [
+                [
+                    row["metric"],
+                    row["n_cases"],
+                    row["n_mutants"],
+                    _rounded(row["calibrated"]),
+                    _rounded(row["ci_low"]),
+                    _rounded(row["ci_high"]),
+                    "; ".join(text for text in (row["reason"], *row["notes"]) if text),
+                ]
+                for row in rows
+            ],
+        )
     }
 
 

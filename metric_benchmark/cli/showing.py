@@ -9,6 +9,7 @@ from typing import Any
 
 from metric_benchmark.cli.console import say
 from metric_benchmark.reporting.data import ReportData
+from metric_benchmark.reporting.pooled import pooled_lines, pooled_rows
 from metric_benchmark.reporting.table import render_table, summary_rows
 
 
@@ -19,6 +20,8 @@ def say_report(data: ReportData, html: Path) -> None:
     rows = summary_rows(data)
     say()
     Console().print(render_table(rows, title=f"Experiment {data.name}"))
+    for line in pooled_lines(pooled_rows(data)):
+        say(line)
     say(data.completeness)
     if data.root.execution_path is not None:
         say(f"execution: {data.root.execution_path}")
@@ -37,6 +40,7 @@ def report_json(data: ReportData, html: Path) -> dict[str, Any]:
         "is_complete": data.is_sealed,
         "completeness": data.completeness,
         "rows": summary_rows(data),
+        "pooled": pooled_rows(data),
     }
 
 

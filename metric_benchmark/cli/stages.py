@@ -23,6 +23,7 @@ from metric_benchmark.cli.options import (
 if TYPE_CHECKING:
     from metric_benchmark.pipeline import ExperimentRun
     from metric_benchmark.records.base import Record
+    from metric_benchmark.records.correlation import Correlation
     from metric_benchmark.records.scores import MutantStatus
 
 
@@ -113,10 +114,16 @@ def correlate(
     as_json: JsonOption = False,
 ) -> None:
     """Correlates coverage with mutant score (stage 4); `score` and `cover` come first."""
+    from metric_benchmark.correlation import conclude
     from metric_benchmark.pipeline import correlate_case
     from metric_benchmark.records.base import Undefined
 
     found = _each_case(experiment, results, output, case, run_id, correlate_case)
+    if case is None:
+        # The records keep what each case says alone; with all of them at hand the claims are one family.
+        found = conclude(found)
+    elif any(_has_others(record) for record in found.values()):
+        note("verdicts of one case alone: other cases' p-values count as 1 until all are correlated")
     if as_json:
         _say_records(found)
         return
@@ -131,6 +138,12 @@ def correlate(
         for message in record.warnings:
             warn(f"{case_id}: {message}")
         say()
+
+
+def _has_others(record: Correlation) -> bool:
+    """Whether claims were adjusted for those of other cases, too."""
+    claims = [metric.verdict.n_family for metric in record.metrics.values() if metric.verdict.n_family]
+    return any(n > len(claims) for n in claims)
 
 
 def _each_case[R: Record](

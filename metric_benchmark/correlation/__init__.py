@@ -11,7 +11,8 @@ from metric_benchmark.correlation.bootstrap import (
     task_value_bootstrap,
     two_way_bootstrap,
 )
-from metric_benchmark.correlation.correlate import conclude, correlate
+from metric_benchmark.correlation.conclusion import CaseEvidence, conclude, pool_metrics
+from metric_benchmark.correlation.correlate import correlate
 from metric_benchmark.correlation.estimators import (
     estimate_all,
     goodman_kruskal_gamma,
@@ -35,6 +36,7 @@ from metric_benchmark.correlation.verdicts import decide
 
 __all__ = [
     "Bootstrap",
+    "CaseEvidence",
     "CaseMatrices",
     "Permutations",
     "conclude",
@@ -51,6 +53,7 @@ __all__ = [
     "partial_spearman_given_size",
     "pearson",
     "pool_cases",
+    "pool_metrics",
     "somers_d",
     "spearman",
     "task_permutation_test",

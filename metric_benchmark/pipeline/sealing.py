@@ -15,6 +15,7 @@ from metric_benchmark.evidence.locks import lock_ledger
 from metric_benchmark.evidence.reader import read_case_results, read_record
 from metric_benchmark.evidence.writes import write_record
 from metric_benchmark.hashing import digest_file
+from metric_benchmark.pipeline.conclusion import conclude_cases, pool_cases
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.provenance import implementation, require_current
 from metric_benchmark.pipeline.saved import note_execution_source
@@ -22,7 +23,6 @@ from metric_benchmark.pipeline.secrets import referenced_variables, search_secre
 from metric_benchmark.pipeline.validation import check_native, current_validation, require_valid, write_validation
 from metric_benchmark.records.analysis import (
     CaseDescription,
-    CaseSeal,
     CoverageConfig,
     ExperimentInputs,
     ExperimentSeal,
@@ -125,20 +125,18 @@ def seal_experiment(run: ExperimentRun) -> ExperimentSeal:
     _check_inputs(run)
     manifest, results = _read_saved(run)
     guard_analysis(run, manifest)
-    cases: dict[str, CaseSeal] = {}
+    correlations: dict[str, Correlation] = {}
     evidence = {"execution.json": digest_file(run.root.manifest)}
     for case in run.experiment.cases:
-        correlation, files = _verify_analysis(run, case.case_id)
+        correlations[case.case_id], files = _verify_analysis(run, case.case_id)
         evidence |= {run.root.relative(path): digest_file(path) for path in files}
-        cases[case.case_id] = CaseSeal(
-            verdicts={n: metric.verdict.verdict for n, metric in correlation.metrics.items()}
-        )
     validation = current_validation(run.root)
     seal = ExperimentSeal(
         run_id=run.run_id,
         name=run.experiment.name,
         cases_sha256=manifest.cases_sha256,
-        cases=cases,
+        cases=conclude_cases(correlations),
+        pooled=pool_cases(run, correlations),
         native_validation="not_done" if validation is None else "done" if validation.passed else "failed",
         validated_at=validation.validated_at if validation else None,
         secrets=_search_evidence(run, validation),

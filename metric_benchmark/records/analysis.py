@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 from metric_benchmark.records.base import Record, Shape
+from metric_benchmark.records.correlation import Conclusion, PooledEstimate
 from metric_benchmark.records.validation import SecretState
 
 
@@ -77,9 +78,10 @@ class ExecutionSource(Record):
 
 
 class CaseSeal(Shape):
-    """A case's verdicts, by metric, in the seal of the experiment."""
+    """A case's verdicts, by metric, in the seal of the experiment: in a word, and in full."""
 
     verdicts: dict[str, str]
+    conclusions: dict[str, Conclusion] = {}
 
 
 class ExperimentSeal(Record):
@@ -87,7 +89,8 @@ class ExperimentSeal(Record):
 
     `native_validation` says whether the native folders were compared with the records of this very manifest, at
     `validated_at`: `failed` means that they were, and differ. `secrets` says of each variable the experiment refers to
-    whether its value was searched in the evidence before the seal.
+    whether its value was searched in the evidence before the seal. `cases` has the final verdicts, adjusted over all
+    cases, `pooled` each metric's association over them.
     """
 
     SCHEMA: ClassVar[str] = "metric-benchmark/experiment-result/v1"
@@ -96,6 +99,7 @@ class ExperimentSeal(Record):
     name: str
     cases_sha256: str
     cases: dict[str, CaseSeal]
+    pooled: dict[str, PooledEstimate] = {}
     native_validation: Literal["done", "not_done", "failed"]
     validated_at: str | None = None
     secrets: dict[str, SecretState] = {}

@@ -129,6 +129,16 @@ class Verdict(Shape):
     n_family: int | None = None
 
 
+class Conclusion(Shape):
+    """What the experiment as a whole says about one metric of one case: adjusted over the claims of all its cases.
+
+    The verdict of `correlation.json` counts the other cases' p-values as 1; this one knows them.
+    """
+
+    verdict: Verdict
+    p_exploratory: float | None = None
+
+
 class SizeConcordance(Shape):
     """Pairs of subsets of one size: does the one with more coverage also have the higher mutant score?
 
@@ -209,12 +219,16 @@ class CaseEffect(Shape):
 
 
 class PooledEstimate(Shape):
-    """Association over several cases; the numbers are `None` where `reason` says why cases are only listed."""
+    """Association over several cases; the numbers are `None` where `reason` says why cases are only listed.
+
+    `left_out` says why a case has no part in it, `notes` what must be known about those that have.
+    """
 
     n_cases: int
     level: float
     cases: dict[str, CaseEffect]
     left_out: dict[str, str] = {}
+    notes: list[str] = []
     reason: str | None = None
     n_mutants: int | None = None
     estimate: float | None = None

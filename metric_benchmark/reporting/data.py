@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from metric_benchmark.records.analysis import (
     Selection,
 )
 from metric_benchmark.records.base import Record
-from metric_benchmark.records.correlation import Correlation
+from metric_benchmark.records.correlation import Correlation, PooledEstimate
 from metric_benchmark.records.coverage import CoverageRecord
 from metric_benchmark.records.execution import CaseIndex, ExecutionManifest, RawResults, Trial
 from metric_benchmark.records.scores import MutantKills, MutantScores
@@ -31,7 +31,8 @@ from metric_benchmark.records.scores import MutantKills, MutantScores
 class CaseReport:
     """All records of one case; what has not been computed is None or absent.
 
-    `stale` says which records were computed from evidence that is no longer current.
+    `correlation` has the experiment's final verdicts once `is_concluded`; before, a case's own, which count the other
+    cases' p-values as 1. `stale` says which records were computed from evidence that is no longer current.
     """
 
     case_id: str
@@ -46,6 +47,7 @@ class CaseReport:
     coverage: CoverageRecord | None
     correlation: Correlation | None
     stale: tuple[str, ...] = ()
+    is_concluded: bool = False
 
     @property
     def title(self) -> str:
@@ -101,6 +103,11 @@ class ReportData:
         return self.seal is not None and not any(case.stale for case in self.cases)
 
     @property
+    def pooled(self) -> dict[str, PooledEstimate]:
+        """Each metric's association over the cases; empty before the experiment is sealed."""
+        return self.seal.pooled if self.seal is not None and self.is_sealed else {}
+
+    @property
     def completeness(self) -> str:
         """One sentence: complete, or what is open."""
         stale = [text for case in self.cases for text in case.stale]
@@ -146,8 +153,27 @@ def load_report(root: EvidenceRoot | Path, *, cases: tuple[str, ...] | None = No
         manifest=manifest,
         seal=seal,
         ledger=tuple(read_ledger(root)),
-        cases=tuple(_load_case(root, case) for case in (cases or found)),
+        cases=tuple(_conclude(root, _load_case(root, case), seal) for case in (cases or found)),
     )
+
+
+def _conclude(root: EvidenceRoot, case: CaseReport, seal: ExperimentSeal | None) -> CaseReport:
+    """Puts the verdicts of the experiment as a whole in the place of a case's own, if its seal is of this very record.
+
+    A seal of an older version of the code has none; then the case's own stand.
+    """
+    sealed = seal.cases.get(case.case_id) if seal is not None else None
+    if seal is None or sealed is None or case.correlation is None:
+        return case
+    path = root.correlation(case.case_id)
+    if seal.evidence.get(root.relative(path), digest_file(path)) != digest_file(path):
+        return replace(case, stale=(*case.stale, f"{case.case_id}: correlated anew after the experiment was sealed"))
+    metrics = {
+        name: metric.model_copy(update=dict(sealed.conclusions[name])) if name in sealed.conclusions else metric
+        for name, metric in case.correlation.metrics.items()
+    }
+    concluded = case.correlation.model_copy(update={"metrics": metrics})
+    return replace(case, correlation=concluded, is_concluded=bool(sealed.conclusions))
 
 
 def trajectory_paths(root: EvidenceRoot, results: RawResults, trial: Trial) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from metric_benchmark.evidence.writes import write_bytes
 from metric_benchmark.records.correlation import PowerPlan
 from metric_benchmark.reporting.data import ReportData, load_report
 from metric_benchmark.reporting.payload import embed, report_payload
+from metric_benchmark.reporting.pooled import pooled_rows
 from metric_benchmark.reporting.provenance import describe_provenance, describe_validation
 from metric_benchmark.reporting.sentences import QUESTION, moment, number, sentence
 from metric_benchmark.reporting.table import sizes_text, summary_rows, words
@@ -73,6 +74,7 @@ def render_report(data: ReportData, *, base: str = "", power: Mapping[str, Power
             cases=views,
             payload=embed(report_payload(data, views, base)),
             rows=summary_rows(data),
+            pooled=pooled_rows(data),
             forest=forest(data),
             provenance=describe_provenance(data),
             validation=describe_validation(data),

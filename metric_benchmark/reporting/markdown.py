@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from metric_benchmark.reporting.data import CaseReport, ReportData
 from metric_benchmark.reporting.details import list_agreement, list_estimates
+from metric_benchmark.reporting.pooled import pooled_rows
 from metric_benchmark.reporting.provenance import count_trials, describe_case, describe_provenance
 from metric_benchmark.reporting.sentences import QUESTION, describe_verdict, number
 from metric_benchmark.reporting.suggestions import suggest, value_tasks
@@ -39,6 +40,7 @@ def render_markdown(data: ReportData) -> str:
         "## Verdicts",
         *(line for case in data.cases for line in _verdicts(case)),
         results_table([row for case in data.cases for row in case_rows(case)]),
+        _pooled_table(pooled_rows(data)),
         "## What to do next",
         *(line for case in data.cases for line in _suggestions(case)),
     ]
@@ -73,6 +75,25 @@ def results_table(rows: Sequence[Row]) -> str:
             ]
         )
     return markdown_table(heads, lines, right=range(2, 11))
+
+
+def _pooled_table(rows: Sequence[Row]) -> str:
+    heads = ["pooled metric", "cases", "mutants of each", "calibrated", "interval", "a further case", "remarks"]
+    lines = [
+        [
+            escape_markdown(row["metric"]),
+            str(row["n_cases"]),
+            "–" if row["n_mutants"] is None else str(row["n_mutants"]),
+            number(row["calibrated"]),
+            "–" if row["ci_low"] is None else f"{number(row['ci_low'])} to {number(row['ci_high'])}",
+            "–"
+            if row["prediction_low"] is None
+            else f"{number(row['prediction_low'])} to {number(row['prediction_high'])}",
+            escape_markdown("; ".join(text for text in (row["reason"], *row["notes"]) if text)),
+        ]
+        for row in rows
+    ]
+    return markdown_table(heads, lines, right=range(1, 6))
 
 
 def _verdicts(case: CaseReport) -> list[str]:

@@ -28,6 +28,7 @@ from metric_benchmark.reporting.numbers import (
     order_matrix,
     residual_ranks,
 )
+from metric_benchmark.reporting.pooled import pooled_rows
 from metric_benchmark.reporting.provenance import TrialCounts, count_trials, describe_case
 from metric_benchmark.reporting.sentences import Sentences, describe_verdict
 from metric_benchmark.reporting.suggestions import Suggestion, TaskValues, suggest, value_tasks
@@ -161,6 +162,12 @@ def forest(data: ReportData) -> Markup | None:
         if case.correlation is not None
         for row in case_rows(case)
     ]
+    rows += [
+        figures.ForestRow(f"all cases / {row['metric']}", row["calibrated"], row["ci_low"], row["ci_high"], "pooled",
+                          is_calibrated=True)
+        for row in pooled_rows(data)
+        if row["calibrated"] is not None
+    ]  # fmt: skip
     return figures.draw_forest(rows) if rows else None
 
 
