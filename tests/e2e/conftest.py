@@ -40,6 +40,12 @@ def processes() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def hosts() -> ModuleType:
+    """The module that talks to Dagster hosts."""
+    return _load("e2e/host.py")
+
+
+@pytest.fixture(scope="session")
 def host(small: ModuleType, processes: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A `dagster dev` of an experiment of two cases, nothing of which has been run."""
     folder = tmp_path_factory.mktemp("live")

@@ -33,47 +33,11 @@ def wait_for[T](condition: Callable[[], T], within_s: float, what: str, every_s:
     return found
 
 
-class Host:
-    """A running `dagster dev` of one experiment."""
+class Web:
+    """A running web server of Dagster, asked over GraphQL."""
 
-    def __init__(self, experiment: Path, output: Path, log: Path, processes: ModuleType) -> None:
-        self._processes = processes
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.experiment, self.output, self.log = experiment, output, log
-        self.url = f"http://127.0.0.1:{self.port}"
-        command = [sys.executable, "-m", "metric_benchmark_dagster.dev", "--experiment", str(experiment)]
-        command += ["--output", str(output), "--port", str(self.port)]
-        # Popen and not a shell's `&`, which would make it deaf to SIGINT and SIGTERM.
-        with log.open("wb") as stream:
-            self.process = subprocess.Popen(command, stdout=stream, stderr=stream, cwd=output.parent)
-
-    def __enter__(self) -> Self:
-        try:
-            wait_for(self._is_ready, 400, f"dagster dev (see {self.log})")
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        started = self._processes.started_by(self.process.pid)
-        self.process.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(60)
-        # A loaded machine can make it too slow to end its servers, which would then stay.
-        for pid, start in started:
-            if self._processes.is_running(pid, start):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        self.process.wait()
-
-    def _is_ready(self) -> bool:
-        assert self.process.poll() is None, f"dagster dev ended; see {self.log}"
-        with contextlib.suppress(OSError, AssertionError):
-            return bool(self.graphql("{ assetNodes { assetKey { path } } }")["assetNodes"])
-        return False
+    def __init__(self, url: str) -> None:
+        self.url = url
 
     def graphql(self, query: str, **variables: Any) -> dict[str, Any]:
         """Runs a query; an error fails the test."""
@@ -178,6 +142,49 @@ class Host:
         """Observes both inputs and waits for it."""
         for run in [self.launch(asset, None) for asset in ("variant_inputs", "case_inputs")]:
             assert self.follow_run(run) == "SUCCESS", self.run_log(run)
+
+
+class Host(Web):
+    """A running `dagster dev` of one experiment."""
+
+    def __init__(self, experiment: Path, output: Path, log: Path, processes: ModuleType) -> None:
+        self._processes = processes
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.experiment, self.output, self.log = experiment, output, log
+        super().__init__(f"http://127.0.0.1:{self.port}")
+        command = [sys.executable, "-m", "metric_benchmark_dagster.dev", "--experiment", str(experiment)]
+        command += ["--output", str(output), "--port", str(self.port)]
+        # Popen and not a shell's `&`, which would make it deaf to SIGINT and SIGTERM.
+        with log.open("wb") as stream:
+            self.process = subprocess.Popen(command, stdout=stream, stderr=stream, cwd=output.parent)
+
+    def __enter__(self) -> Self:
+        try:
+            wait_for(self._is_ready, 400, f"dagster dev (see {self.log})")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        started = self._processes.started_by(self.process.pid)
+        self.process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(60)
+        # A loaded machine can make it too slow to end its servers, which would then stay.
+        for pid, start in started:
+            if self._processes.is_running(pid, start):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+    def _is_ready(self) -> bool:
+        assert self.process.poll() is None, f"dagster dev ended; see {self.log}"
+        with contextlib.suppress(OSError, AssertionError):
+            return bool(self.graphql("{ assetNodes { assetKey { path } } }")["assetNodes"])
+        return False
 
 
 def screenshot_folder() -> Path:
