@@ -41,6 +41,11 @@ async def refusals(config: Any, check: frozenset[str], *, sandbox: bool) -> list
             first task that is sound in any case.
         sandbox: whether trials run in the local sandbox.
     """
+    with tempfile.TemporaryDirectory(prefix="mb-check-") as scratch:
+        return await _refusals(config, check, Path(scratch), sandbox=sandbox)
+
+
+async def _refusals(config: Any, check: frozenset[str], scratch: Path, *, sandbox: bool) -> list[Refusal]:
     found = _declared(config)
     agent = config.agents[0]
     is_made = bool(found)
@@ -54,11 +59,11 @@ async def refusals(config: Any, check: frozenset[str], *, sandbox: bool) -> list
             if reasons:
                 found += [Refusal(about="task", task=str(task.path), message=reason) for reason in reasons]
                 continue
-        refusal = await _create(config, task, None if found and is_made else agent)
+        refusal = await _create(config, task, None if found and is_made else agent, scratch)
         if refusal is not None and refusal.about == "agent":
             found.append(refusal)
             is_made = True
-            refusal = await _create(config, task, None)
+            refusal = await _create(config, task, None, scratch)
         if refusal is not None:
             found.append(refusal)
             continue
@@ -89,25 +94,24 @@ def preflight(config: Any, *, agents: bool, environment: bool) -> list[Refusal]:
     return found
 
 
-async def _create(config: Any, task: Any, agent: Any) -> Refusal | None:
+async def _create(config: Any, task: Any, agent: Any, scratch: Path) -> Refusal | None:
     """Makes a trial of a task, without an agent that is known to be broken."""
     from harbor.models.trial.config import AgentConfig, TrialConfig
     from harbor.trial.trial import Trial
 
-    with tempfile.TemporaryDirectory(prefix="mb-check-") as scratch:
-        trial = TrialConfig(
-            task=task,
-            trials_dir=Path(scratch),
-            agent=agent or AgentConfig(name="nop"),
-            environment=config.environment,
-        )
-        try:
-            await Trial.create(trial)
-        except ANYTHING as error:
-            frames = traceback.extract_tb(error.__traceback__)
-            if any(frame.filename.endswith("harbor/agents/factory.py") for frame in frames):
-                return Refusal(about="agent", message=f"the agent cannot be made: {_told(error)}")
-            return Refusal(about="task", task=str(task.path), message=_told(error))
+    trial = TrialConfig(
+        task=task,
+        trials_dir=scratch,
+        agent=agent or AgentConfig(name="nop"),
+        environment=config.environment,
+    )
+    try:
+        await Trial.create(trial)
+    except ANYTHING as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        if any(frame.filename.endswith("harbor/agents/factory.py") for frame in frames):
+            return Refusal(about="agent", message=f"the agent cannot be made: {_told(error)}")
+        return Refusal(about="task", task=str(task.path), message=_told(error))
     return None
 
 

@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -61,7 +62,7 @@ def digests_of_task(task: str, folder: Path, pin: str, records: Iterable[Trial])
     if folder.is_dir():
         found = digest_folder(folder)
         if found == pin:
-            return TaskDigests(task, "folder", content_digest(folder), checksum(folder))
+            return TaskDigests(task, "folder", *_digests(folder, pin))
         problem = Problem(
             str(folder),
             f"task {task} has changed since it was pinned: found {found[:16]}..., pinned {pin[:16]}...; restore it, or "
@@ -70,6 +71,13 @@ def digests_of_task(task: str, folder: Path, pin: str, records: Iterable[Trial])
     trials = list(records)
     content, sums = (_most(getattr(trial, name) for trial in trials) for name in ("task_digest", "task_checksum"))
     return TaskDigests(task, "records", content, sums, problem)
+
+
+@cache
+def _digests(folder: Path, pin: str) -> tuple[str, str]:
+    """Remembers both digests of a folder with this content: Harbor's code for them is slow."""
+    del pin
+    return content_digest(folder), checksum(folder)
 
 
 def _most(values: Iterable[str | None]) -> str | None:
