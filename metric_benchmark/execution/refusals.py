@@ -55,7 +55,7 @@ async def _refusals(config: Any, check: frozenset[str], scratch: Path, *, sandbo
         if sandbox:
             from metric_benchmark.execution.sandbox import check_task
 
-            reasons = check_task(Path(task.path), **config.environment.kwargs)
+            reasons = check_task(Path(task.path), config.environment.kwargs)
             if reasons:
                 found += [Refusal(about="task", task=str(task.path), message=reason) for reason in reasons]
                 continue

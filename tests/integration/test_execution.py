@@ -51,6 +51,19 @@ def test_every_variant_runs_and_scores_what_its_agent_does(tiny, tmp_path):
     assert (again.n_run, again.n_kept) == (0, 10)
 
 
+def test_an_image_mapped_to_this_machine_runs_in_the_sandbox(tiny, tmp_path):
+    task = tiny.folder / "tasks" / "one" / "task.toml"
+    task.write_text(task.read_text().replace("debian:bookworm-slim", "mine:1"))
+    tiny.sign()
+    with pytest.raises(ConfigError, match="base image 'mine:1' is not mapped"):
+        evals(tiny, tmp_path / "out")
+    mapped = {"type": "local", "kwargs": {"base_images": {"mine:1": "host", "debian:bookworm-slim": "host"}}}
+    tiny.edit("execution.yaml", lambda execution: execution.update(environment=mapped))
+    done, _ = evals(tiny, tmp_path / "out")
+    assert done.n_run == 10
+    assert raw(tmp_path / "out", "baseline").rewards() == {"one": [1.0], "two": [1.0]}
+
+
 def test_native_job_folders_are_left_as_harbor_wrote_them(tiny, tmp_path):
     evals(tiny, tmp_path / "out")
     (trial,) = [t for t in raw(tmp_path / "out", "baseline").trials if t.task == "one"]
