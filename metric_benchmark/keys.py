@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.metadata
 import importlib.util
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from metric_benchmark.errors import ConfigError
-from metric_benchmark.hashing import digest_file, digest_folder, digest_json
+from metric_benchmark.hashing import canonical_json, digest_file, digest_folder, digest_json
 
 #: What Harbor is given for an agent from a bundle, and for a mutant made by an operator.
 BUNDLE_AGENT = "metric_benchmark.execution.agents:BundleAgent"
@@ -43,17 +44,42 @@ def trial_key(
     Returns:
         64 hex digits.
     """
-    return digest_json(
-        {
-            "agent": dict(agent),
-            "code": code_sha256,
-            "task": task_sha256,
-            "environment": dict(environment),
-            "timeouts": dict(timeouts),
-            "reward_key": reward_key,
-            "harbor": harbor_version(),
-        }
-    )
+    return trial_keys(
+        {"": task_sha256},
+        agent=agent,
+        code_sha256=code_sha256,
+        environment=environment,
+        timeouts=timeouts,
+        reward_key=reward_key,
+    )[""]
+
+
+def trial_keys(
+    task_sha256: Mapping[str, str],
+    *,
+    agent: Mapping[str, Any],
+    code_sha256: str,
+    environment: Mapping[str, Any],
+    timeouts: Mapping[str, float],
+    reward_key: str,
+) -> dict[str, str]:
+    """Returns the trial keys of many tasks (pin by task id); what they share is digested once. See `trial_key`."""
+    shared = {
+        "agent": dict(agent),
+        "code": code_sha256,
+        "environment": dict(environment),
+        "harbor": harbor_version(),
+        "reward_key": reward_key,
+    }
+    # The canonical JSON of one object, in three pieces: its keys are sorted, and only `task` differs.
+    start = hashlib.sha256(canonical_json(shared)[:-1] + b',"task":')
+    end = b"," + canonical_json({"timeouts": dict(timeouts)})[1:]
+    keys: dict[str, str] = {}
+    for task, sha256 in task_sha256.items():
+        digest = start.copy()
+        digest.update(canonical_json(sha256) + end)
+        keys[task] = digest.hexdigest()
+    return keys
 
 
 def config_hash(trial_keys: Mapping[str, str], attempts: int) -> str:

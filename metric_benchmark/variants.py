@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from metric_benchmark.execution.environments import Environment, resolve_environ
 from metric_benchmark.execution.runtimes import Runtime
 from metric_benchmark.execution.variant import Task, Variant
 from metric_benchmark.hashing import digest_json
-from metric_benchmark.keys import BUNDLE_AGENT, config_hash, import_path_digest, modules_digest, trial_key
+from metric_benchmark.keys import BUNDLE_AGENT, config_hash, import_path_digest, modules_digest, trial_keys
 from metric_benchmark.mutants.catalog import check_operator, mutant_agent, operator_modules
 from metric_benchmark.records.execution import Role
 
@@ -67,6 +68,8 @@ def _case_variants(
         "verifier": settings.timeouts.verifier_multiplier,
         "setup": settings.timeouts.setup_multiplier,
     }
+    task_digests = {task.id: task.sha256 for task in tasks}
+    timeouts_sha256 = digest_json(timeouts)
     baseline = _Agent.resolve(case, ("baseline", "agent"), case.config.baseline.agent, problems)
     for variant_id, role in variant_roles(case.config, settings.roles).items():
         index, mutant = mutants.get(variant_id, (0, None))
@@ -74,17 +77,14 @@ def _case_variants(
         attempts = _attempts(settings.roles, role)
         if agent is None:
             continue
-        keys = {
-            task.id: trial_key(
-                agent=agent.identity,
-                code_sha256=agent.code_sha256,
-                task_sha256=task.sha256,
-                environment=environment.identity,
-                timeouts=timeouts,
-                reward_key=settings.reward_key,
-            )
-            for task in tasks
-        }
+        keys = trial_keys(
+            task_digests,
+            agent=agent.identity,
+            code_sha256=agent.code_sha256,
+            environment=environment.identity,
+            timeouts=timeouts,
+            reward_key=settings.reward_key,
+        )
         yield Variant(
             case_id=case.case_id,
             variant_id=variant_id,
@@ -97,6 +97,7 @@ def _case_variants(
             config_hash=config_hash(keys, attempts),
             environment=environment,
             runtime=agent.runtime,
+            parts={**agent.parts, "timeouts": timeouts_sha256},
         )
 
 
@@ -120,6 +121,14 @@ class _Agent:
     identity: Mapping[str, Any]
     code_sha256: str
     runtime: Runtime | None = None
+    operator: Mapping[str, Any] | None = None
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """Digests by which a reader is told what has changed."""
+        agent = self.identity if self.operator is None else self.identity["agent"]
+        operator = {} if self.operator is None else {"operator": digest_json(self.operator)}
+        return {"agent": digest_json(agent), "code": self.code_sha256, **operator}
 
     @classmethod
     def resolve(cls, case: Case, location: Location, spec: AgentSpec, problems: list[Problem]) -> _Agent | None:
@@ -169,14 +178,19 @@ def harbor_agent(spec: AgentSpec, folder: Path) -> dict[str, Any]:
 
 def unknown_agent(name: str) -> str | None:
     """Explains why Harbor has no agent of this name; None when it has."""
-    from harbor.models.agent.name import AgentName
-
-    known = sorted(AgentName.values())
+    known = _harbor_agents()
     if name in known:
         return None
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of: {', '.join(known)}"
     return f"Harbor has no agent {name!r}; {hint}"
+
+
+@functools.cache
+def _harbor_agents() -> tuple[str, ...]:
+    from harbor.models.agent.name import AgentName
+
+    return tuple(sorted(AgentName.values()))
 
 
 def _mutant_agent(
@@ -196,4 +210,4 @@ def _mutant_agent(
     # The label is a name, not a behaviour: renaming a mutant runs nothing again within its folder.
     identity = {"operator": operator, "agent": dict(baseline.identity)}
     code = digest_json([baseline.code_sha256, modules_digest(operator_modules(mutant.operator.name))])
-    return _Agent(harbor, identity, code, baseline.runtime)
+    return _Agent(harbor, identity, code, baseline.runtime, operator)

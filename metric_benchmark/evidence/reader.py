@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -68,6 +69,36 @@ def read_record[R: Record](path: Path, model: type[R], *, sha256: str | None = N
         item = error.errors()[0]
         where = ".".join(str(part) for part in item["loc"])
         raise EvidenceError(f"{path}: damaged at {where or 'its top'}: {item['msg']}") from None
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a record says of its origin; `sha256` is the file's, `value` its JSON as it stands, of unchecked form."""
+
+    sha256: str
+    code: str | None
+    inputs: Mapping[str, str]
+    evidence: Mapping[str, str]
+    value: Mapping[str, Any]
+
+
+def read_head(path: Path, model: type[Record]) -> Head:
+    """Reads only what a record says of its origin; a whole record takes ten times as long.
+
+    Raises:
+        EvidenceError: as `read_record`; the digest a record carries of itself vouches for the form of the rest.
+    """
+    try:
+        data = path.read_bytes()
+        value: dict[str, Any] = json.loads(data)
+        if value["schema"] == model.SCHEMA and value["implementation"] and stamp_problem(data, value) is None:
+            code: str = value["implementation"]["stage_sha256"]
+            return Head(digest_bytes(data), code, value["inputs"], value["evidence"], value)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    record = read_record(path, model)
+    code_or_none = record.implementation.stage_sha256 if record.implementation else None
+    return Head(digest_bytes(path.read_bytes()), code_or_none, record.inputs, record.evidence, record.to_json())
 
 
 def _check_schema(path: Path, value: dict[str, Any], expected: str) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Variant:
         trial_keys: by task id.
         operator: the operator's name, for mutants.
         runtime: the environment the agent's bundle asks for; None where it runs in ours.
+        parts: digests of what of the trial keys is the agent's or the settings', by name; they tell what has changed.
     """
 
     case_id: str
@@ -44,6 +45,7 @@ class Variant:
     config_hash: str
     environment: Environment
     runtime: Runtime | None = None
+    parts: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def key(self) -> str:

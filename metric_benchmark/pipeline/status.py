@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of an experiment is missing, failed, stale or fresh, and why: from evidence and inputs alone."""
+"""What of an experiment is missing, failed, stale or fresh, and why: gathers what `freshness` decides on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
+from metric_benchmark.config import Case
 from metric_benchmark.errors import EvidenceError
-from metric_benchmark.evidence.reader import read_record
+from metric_benchmark.evidence.layout import FOLDER_DIGITS, EvidenceRoot
+from metric_benchmark.evidence.reader import Head, read_head, read_record
 from metric_benchmark.execution.variant import Variant
-from metric_benchmark.hashing import digest_file
-from metric_benchmark.pipeline.inputs import ExperimentRun
+from metric_benchmark.hashing import digest_bytes, digest_file, digest_json
+from metric_benchmark.pipeline.freshness import STAGES, Found, PartitionStatus, Place, Wanted, classify
+from metric_benchmark.pipeline.inputs import CaseInputs, ExperimentRun, case_inputs
 from metric_benchmark.pipeline.provenance import implementation
+from metric_benchmark.pipeline.wanted import Metrics, correlation_inputs, kills_inputs, raw_inputs, scores_inputs
 from metric_benchmark.records.analysis import ExperimentSeal
 from metric_benchmark.records.base import Record
 from metric_benchmark.records.correlation import Correlation
@@ -22,36 +27,31 @@ from metric_benchmark.records.execution import CaseIndex, IndexEntry, RawResults
 from metric_benchmark.records.scores import MutantKills, MutantScores
 from metric_benchmark.variants import resolve_variants
 
-type State = Literal["missing", "failed", "stale", "fresh"]
-type Stage = Literal["raw_results", "mutant_scores", "subset_scores", "coverage", "correlation"]
+__all__ = ["PartitionStatus", "experiment_status", "inert_mutants", "is_sealed"]
 
-
-@dataclass(frozen=True)
-class PartitionStatus:
-    """One partition of one stage: its key (`case|variant` or `case`), its state and the reason."""
-
-    stage: Stage
-    key: str
-    state: State
-    reason: str
-    n_superseded: int = 0
+type _Partition = tuple[Wanted, Found | None]
 
 
 def experiment_status(run: ExperimentRun) -> tuple[PartitionStatus, ...]:
     """Returns the status of every partition, in the order of the stages.
 
+    Reads indices and records, and looks whether trial folders are there; no native file is read.
+
     Raises:
+        ConfigError: a variant cannot be resolved.
         EvidenceError: an index is damaged or of another run.
     """
-    variants = resolve_variants(run.experiment)
-    found: list[PartitionStatus] = []
+    by_case: dict[str, list[Variant]] = {}
+    for variant in resolve_variants(run.experiment):
+        by_case.setdefault(variant.case_id, []).append(variant)
+    metrics = Metrics.of(run.experiment)
+    partitions: list[_Partition] = []
     for case in run.experiment.cases:
-        own = [variant for variant in variants if variant.case_id == case.case_id]
-        index = run.index(case.case_id) if run.root.index(case.case_id).exists() else None
-        found += [_raw_status(run, variant, index) for variant in own]
-        found += _analysis_status(run, case.case_id, own, index)
-    order = ["raw_results", "mutant_scores", "subset_scores", "coverage", "correlation"]
-    return tuple(sorted(found, key=lambda status: order.index(status.stage)))
+        partitions += _CaseStatus(run, case, by_case.get(case.case_id, []), metrics).partitions()
+    order = {stage: number for number, stage in enumerate(STAGES)}
+    partitions.sort(key=lambda partition: order[partition[0].place[0]])
+    found = {wanted.place: record for wanted, record in partitions if record is not None}
+    return classify([wanted for wanted, _ in partitions], found)
 
 
 def inert_mutants(run: ExperimentRun) -> dict[str, list[str]]:
@@ -67,50 +67,6 @@ def inert_mutants(run: ExperimentRun) -> dict[str, list[str]]:
         if names:
             found[case.case_id] = names
     return found
-
-
-def _raw_status(run: ExperimentRun, variant: Variant, index: CaseIndex | None) -> PartitionStatus:
-    entry = index.variants.get(variant.variant_id) if index else None
-    folder = run.root.variant(variant.case_id, variant.variant_id)
-    current = variant.config_hash[:16]
-    n_old = sum(p.is_dir() and p.name != current for p in folder.iterdir()) if folder.is_dir() else 0
-    state, reason = _raw_state(run, variant, entry, has_runs=folder.is_dir())
-    return PartitionStatus("raw_results", variant.key, state, reason, n_old)
-
-
-def _raw_state(run: ExperimentRun, variant: Variant, entry: IndexEntry | None, *, has_runs: bool) -> tuple[State, str]:
-    if entry is None:
-        return ("failed", "interrupted before its results were recorded") if has_runs else ("missing", "never run")
-    if entry.config_hash != variant.config_hash:
-        return "stale", "agent, operator, tasks, environment or attempts have changed since it ran"
-    damage = _damage(run, variant, entry)
-    if damage is not None:
-        return "failed", f"damaged: {damage}"
-    if entry.n_without_verdict:
-        return "failed", f"{entry.n_without_verdict} trials without a verdict"
-    return "fresh", ""
-
-
-def _damage(run: ExperimentRun, variant: Variant, entry: IndexEntry) -> str | None:
-    """Names a file of a variant that is not what the index and the record say; reads no native file."""
-    root = run.root
-    path = root.config(variant.case_id, variant.variant_id, entry.config_hash) / "raw-results.json"
-    if not path.is_file():
-        return f"{root.relative(path)} is missing; restore it from a backup, or run the experiment again"
-    if digest_file(path) != entry.raw_results_sha256:
-        return f"{root.relative(path)} is not the file that was recorded; restore it from a backup"
-    try:
-        results = read_record(path, RawResults)
-    except EvidenceError as error:
-        return str(error)
-    for trial in results.trials:
-        folder = root.trial(variant.case_id, variant.variant_id, trial.folder, trial.run, trial.trial)
-        if not folder.is_dir():
-            return (
-                f"{root.relative(folder)} is missing; restore it from a backup, or remove "
-                f"{root.relative(root.variant(variant.case_id, variant.variant_id))} to run the variant again"
-            )
-    return None
 
 
 def is_sealed(run: ExperimentRun, partitions: Sequence[PartitionStatus]) -> bool:
@@ -130,50 +86,163 @@ def is_sealed(run: ExperimentRun, partitions: Sequence[PartitionStatus]) -> bool
     )
 
 
-def _analysis_status(
-    run: ExperimentRun, case_id: str, variants: list[Variant], index: CaseIndex | None
-) -> list[PartitionStatus]:
-    root = run.root
-    raw = {v: entry.raw_results_sha256 for v, entry in index.variants.items()} if index else {}
-    found: list[PartitionStatus] = []
-    kills: dict[str, str] = {}
-    for variant in variants:
-        if variant.role in ("mutant", "control"):
-            path = root.mutant_kills(case_id, variant.variant_id)
-            state, reason = _record_state(path, MutantKills, "scoring", raw)
-            found.append(PartitionStatus("mutant_scores", variant.key, state, reason))
-            if path.exists():
-                kills[f"mutants/{variant.variant_id}"] = digest_file(path)
-    scored = {f"mutants/{v.variant_id}" for v in variants if v.role in ("mutant", "control")}
-    scores, coverage = root.mutant_scores(case_id), root.coverage(case_id)
-    state, reason = _record_state(scores, MutantScores, "scoring", {**raw, **kills}, needed=scored)
-    found.append(PartitionStatus("subset_scores", case_id, state, reason))
-    state, reason = _record_state(coverage, CoverageRecord, "coverage", raw)
-    found.append(PartitionStatus("coverage", case_id, state, reason))
-    upstream = {
-        name: digest_file(path) for name, path in (("mutant-scores", scores), ("coverage", coverage)) if path.exists()
-    }
-    state, reason = _record_state(root.correlation(case_id), Correlation, "correlation", upstream)
-    found.append(PartitionStatus("correlation", case_id, state, reason))
-    return found
+class _CaseStatus:
+    """Gathers the partitions of one case."""
+
+    def __init__(self, run: ExperimentRun, case: Case, variants: list[Variant], metrics: Metrics) -> None:
+        self._run, self._root, self._case_id = run, run.root, case.case_id
+        self._folder = str(run.root.case(case.case_id))
+        self._variants = variants
+        self._metrics = metrics
+        self._inputs: CaseInputs = case_inputs(run.experiment, case)
+        self._index: CaseIndex | None = run.index(case.case_id) if run.root.index(case.case_id).exists() else None
+        self._raw = {v: e.raw_results_sha256 for v, e in self._index.variants.items()} if self._index else {}
+
+    def partitions(self) -> Iterator[_Partition]:
+        """Yields what is wanted and what is found of every partition, upstream first."""
+        for variant in self._variants:
+            yield self._raw_wanted(variant), self._raw_found(variant)
+        roles = {variant.variant_id: variant.role for variant in self._variants}
+        shared = [v for v, role in roles.items() if role in ("baseline", "screening")]
+        scored = [v for v, role in roles.items() if role in ("mutant", "control")]
+        settings = kills_inputs(self._inputs)
+        folder = self._root.mutant_kills(self._case_id, "x").parent
+        kills: dict[str, str] = {}
+        for variant in scored:
+            names = [*shared, variant]
+            upstream = [self._place("raw_results", name) for name in names]
+            wanted = self._wanted("mutant_scores", variant, "scoring", settings, self._evidence(names), upstream)
+            found, head = _analysis_found(folder / f"{variant}.json", MutantKills)
+            if head is not None:
+                kills[f"mutants/{variant}"] = head.sha256
+            yield wanted, found
+        yield from self._case_partitions(shared, scored, kills)
+
+    def _case_partitions(self, shared: list[str], scored: list[str], kills: dict[str, str]) -> Iterator[_Partition]:
+        root, case_id, inputs = self._root, self._case_id, self._inputs
+        # What is not there is lacking all the same.
+        evidence = {f"mutants/{v}": kills.get(f"mutants/{v}", "missing") for v in scored}
+        evidence |= self._evidence([v for v in shared if v == "screening"])
+        upstream = [self._place("mutant_scores", v) for v in scored]
+        wanted = self._wanted("subset_scores", None, "scoring", scores_inputs(inputs), evidence, upstream)
+        found, scores = _analysis_found(root.mutant_scores(case_id), MutantScores)
+        yield wanted, found
+        settings = self._metrics.inputs(self._run.experiment, inputs)
+        upstream = [self._place("raw_results", "baseline")]
+        wanted = self._wanted("coverage", None, "coverage", settings, self._evidence(["baseline"]), upstream)
+        found, coverage = _analysis_found(root.coverage(case_id), CoverageRecord)
+        yield wanted, found
+        evidence = {name: head.sha256 for name, head in (("mutant-scores", scores), ("coverage", coverage)) if head}
+        settings = correlation_inputs(inputs, len(self._run.experiment.cases))
+        places: list[Place] = [("subset_scores", case_id), ("coverage", case_id)]
+        wanted = self._wanted("correlation", None, "correlation", settings, evidence, places)
+        yield wanted, _analysis_found(root.correlation(case_id), Correlation)[0]
+
+    def _place(self, stage: Any, variant: str | None) -> Place:
+        return stage, self._case_id if variant is None else f"{self._case_id}|{variant}"
+
+    def _evidence(self, variants: Iterable[str]) -> dict[str, str]:
+        return {variant: self._raw[variant] for variant in variants if variant in self._raw}
+
+    def _wanted(
+        self,
+        stage: str,
+        variant: str | None,
+        code: str,
+        inputs: Mapping[str, str],
+        evidence: Mapping[str, str],
+        upstream: Iterable[Place],
+    ) -> Wanted:
+        place = self._place(stage, variant)
+        return Wanted(place, inputs, evidence, code=implementation(code).stage_sha256, upstream=tuple(upstream))
+
+    def _raw_wanted(self, variant: Variant) -> Wanted:
+        inputs = raw_inputs(variant, self._run.experiment.execution.reward_key)
+        return Wanted(("raw_results", variant.key), inputs, {}, summary=variant.config_hash)
+
+    def _raw_found(self, variant: Variant) -> Found | None:
+        entry = self._index.variants.get(variant.variant_id) if self._index else None
+        folder = f"{self._folder}/{variant.variant_id}"
+        n_old = _n_superseded(folder, variant.config_hash)
+        if entry is None:
+            if n_old is None:
+                return None
+            return Found({}, {}, problem="interrupted before its results were recorded", n_superseded=n_old)
+        problem, note, inputs = None, "", dict[str, str]()
+        if entry.config_hash != variant.config_hash:
+            inputs = self._recorded_inputs(variant, entry)
+        else:
+            problem, note = self._raw_problem(folder, entry)
+        return Found(inputs, {}, entry.config_hash, problem=problem, note=note, n_superseded=n_old or 0)
+
+    def _raw_problem(self, folder: str, entry: IndexEntry) -> tuple[str | None, str]:
+        damage = _damage(self._root, folder, entry)
+        if damage is not None:
+            return f"damaged: {damage}", ""
+        told = f"{entry.n_without_verdict} trials without a verdict" if entry.n_without_verdict else ""
+        if entry.n_without_verdict > self._run.experiment.execution.max_trials_without_verdict:
+            return told, ""
+        return None, f"{told}, which the settings tolerate" if told else ""
+
+    def _recorded_inputs(self, variant: Variant, entry: IndexEntry) -> dict[str, str]:
+        """Returns what an out-of-date record says it was made from; nothing where it cannot be read."""
+        path = self._root.config(variant.case_id, variant.variant_id, entry.config_hash) / "raw-results.json"
+        try:
+            record = read_record(path, RawResults)
+        except EvidenceError:
+            return {}
+        environment = {name: value for name, value in record.environment.items() if name != "imported"}
+        named = {"attempts": str(record.attempts), "environment": digest_json(environment)}
+        if record.reward_key is not None:
+            named["reward_key"] = record.reward_key
+        if record.implementation is not None:
+            named["harbor"] = record.implementation.harbor
+        return named | record.inputs
 
 
-def _record_state[R: Record](
-    path: Path, model: type[R], stage: str, current: dict[str, str], needed: set[str] | None = None
-) -> tuple[State, str]:
-    """Compares a record's provenance with the evidence that is current."""
-    if not path.exists():
-        return "missing", "never computed"
+# Both are asked of every variant, where building `Path`s would take most of the time: paths are plain texts here.
+
+
+def _n_superseded(folder: str, config_hash: str) -> int | None:
+    """Counts a variant's configurations besides the current one; None where it has none at all."""
     try:
-        record = read_record(path, model)
+        with os.scandir(folder) as entries:
+            return sum(entry.name != config_hash[:FOLDER_DIGITS] and entry.is_dir() for entry in entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _damage(root: EvidenceRoot, folder: str, entry: IndexEntry) -> str | None:
+    """Names a file of a variant that is not what the index and the record say; reads no native file."""
+    path = f"{folder}/{entry.config_hash[:FOLDER_DIGITS]}/raw-results.json"
+    try:
+        with open(path, "rb", buffering=0) as stream:  # noqa: PTH123
+            data = stream.readall()
+    except FileNotFoundError:
+        return f"{root.relative(Path(path))} is missing; restore it from a backup, or run the experiment again"
+    except OSError as error:
+        return f"{root.relative(Path(path))} cannot be read: {error.strerror}"
+    if digest_bytes(data) != entry.raw_results_sha256:
+        return f"{root.relative(Path(path))} is not the file that was recorded; restore it from a backup"
+    # The digest is that of what was written, so its form needs no second look.
+    for trial in json.loads(data)["trials"]:
+        native = f"{folder}/{trial['folder']}/jobs/{trial['run']}/{trial['trial']}"
+        if not os.path.isdir(native):  # noqa: PTH112
+            return (
+                f"{root.relative(Path(native))} is missing; restore it from a backup, or remove "
+                f"{root.relative(Path(folder))} to run the variant again"
+            )
+    return None
+
+
+def _analysis_found(path: Path, model: type[Record]) -> tuple[Found | None, Head | None]:
+    """Reads what a record of the analysis says of its origin; its head is there where it can be read."""
+    try:
+        head = read_head(path, model)
     except EvidenceError as error:
-        return "failed", str(error)
-    if record.implementation is None or record.implementation.stage_sha256 != implementation(stage).stage_sha256:
-        return "stale", f"the code of the {stage} stage has changed"
-    changed = sorted(name for name, digest in record.evidence.items() if current.get(name) != digest)
-    if changed:
-        return "stale", f"computed from older evidence of {', '.join(changed)}"
-    lacking = sorted((needed or set()) - set(record.evidence))
-    if lacking:
-        return "stale", f"computed without {', '.join(lacking)}"
-    return "fresh", ""
+        return (Found({}, {}, problem=str(error)), None) if path.exists() else (None, None)
+    inputs = dict(head.inputs)
+    for name, metric in head.value.get("metrics", {}).items() if model is CoverageRecord else ():
+        if metric.get("files_sha256"):
+            inputs[f"files:{name}"] = digest_json(metric["files_sha256"])
+    return Found(inputs, head.evidence, code=head.code), head

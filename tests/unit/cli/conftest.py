@@ -82,7 +82,8 @@ def execute(project) -> Callable[..., Path]:
                 run_id=opened.run_id, case=variant.case_id, variant=variant.variant_id, role=variant.role,
                 config_hash=variant.config_hash, attempts=variant.attempts,
                 tasks=tuple(task.id for task in variant.tasks), environment=dict(variant.environment.identity),
-                trials=tuple(trials), implementation=implementation("execution"),
+                trials=tuple(trials), implementation=implementation("execution"), reward_key="reward",
+                inputs={**variant.parts, **{f"task:{task.id}": task.sha256 for task in variant.tasks}},
             )  # fmt: skip
             update_index(root, results)
         if not without:

@@ -73,7 +73,7 @@ def test_status_of_a_part_and_after_a_change(run, execute, project):
     (line,) = [line for line in ended.out.splitlines() if line.startswith("raw_results") and "desk|short" in line]
     assert line.split(maxsplit=3)[2:] == [
         "stale",
-        "agent, operator, tasks, environment or attempts have changed since it ran",
+        "the operator or its parameters changed",
     ]
     assert "desk|baseline" not in ended.out
     assert "desk|baseline" in run("status", "exp", "--output", "out", "--all").out
