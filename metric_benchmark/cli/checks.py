@@ -11,7 +11,7 @@ from metric_benchmark.config import Experiment, Level, load_experiment
 from metric_benchmark.coverage.registry import MetricSpec, check_metrics
 from metric_benchmark.errors import ConfigError, PinError, Problem
 from metric_benchmark.evidence.layout import EvidenceRoot
-from metric_benchmark.execution.runtimes import find_interpreter, missing_interpreter
+from metric_benchmark.execution.interpreters import find_interpreter, missing_interpreter
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.experiment import check_designs, name_run
 from metric_benchmark.pipeline import ExperimentRun

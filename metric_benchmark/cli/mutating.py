@@ -22,8 +22,10 @@ def add_commands(app: typer.Typer) -> None:
     app.command(
         short_help="Write mutants into a case, checked and signed.",
         epilog="Example: metric-benchmark mutate my-experiment/case.yaml --operator tool_removal --params "
-        "'{commands: [cat]}'\n\nSeveral of one operator: metric-benchmark mutate my-experiment/case.yaml --operator "
-        "action_budget --params '{max_actions: 3}' --params '{max_actions: 5}' --dry-run",
+        "'{commands: [cat]}' --id no-cat\n\nA mutant each: metric-benchmark mutate my-experiment/case.yaml --operator "
+        "action_budget --params '{max_actions: 3}' --params '{max_actions: 5}' --dry-run\n\nSeveral operators: "
+        "metric-benchmark mutate my-experiment/case.yaml --operator '{name: misread_number, seed: 7}' --operator "
+        "'{name: tool_removal, params: {commands: [cat]}}'",
     )(mutate)
 
 
@@ -31,30 +33,36 @@ def mutate(
     case: Annotated[
         Path, typer.Argument(metavar="CASE", help="A case.yaml.", show_default=False, exists=True, dir_okay=False)
     ],
-    operator: Annotated[
+    operators: Annotated[
         list[str],
-        typer.Option("--operator", metavar="NAME", help="An operator of `mutants`; repeatable.", show_default=False),
+        typer.Option(
+            "--operator",
+            metavar="OPERATOR",
+            help="An operator of `mutants`: its name, or all of it as in a case file, '{name: ..., params: {...}, "
+            "seed: 7, id: ...}'; repeatable.",
+            show_default=False,
+        ),
     ],
     params: Annotated[
         list[str] | None,
         typer.Option(
             metavar="YAML",
-            help="Its parameters, e.g. '{max_actions: 3}'. The nth goes with the nth operator; a single operator makes "
-            "one mutant of each.",
+            help="Parameters of a single operator given by name, e.g. '{max_actions: 3}'; several make a mutant each.",
             show_default=False,
         ),
     ] = None,
-    names: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--id", metavar="ID", help="The mutant's id, one per mutant (default: made up).", show_default=False
-        ),
-    ] = None,
-    seed: Annotated[
+    seeds: Annotated[
         list[int] | None,
         typer.Option(
-            min=0, help="The operator's seed: one for all, or one per mutant (default: 0).", show_default=False
+            "--seed",
+            min=0,
+            help="Its seed (default: 0); several make a mutant each, with each of the --params.",
+            show_default=False,
         ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="The id of a single mutant (default: made up).", show_default=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
     as_json: JsonOption = False,
@@ -65,7 +73,7 @@ def mutate(
     """
     from metric_benchmark.mutating import add_mutants
 
-    done = add_mutants(case, _requests(operator, params or [], names or [], seed or []), dry_run=dry_run)
+    done = add_mutants(case, _requests(operators, params or [], seeds or [], name), dry_run=dry_run)
     if as_json:
         say_json(_as_json(done, is_written=not dry_run))
         return
@@ -81,32 +89,53 @@ def mutate(
 
 
 def _requests(
-    operators: Sequence[str], params: Sequence[str], names: Sequence[str], seeds: Sequence[int]
+    operators: Sequence[str], params: Sequence[str], seeds: Sequence[int], name: str | None
 ) -> list[NewMutant]:
-    """Puts together what belongs together: by place, and one operator or one seed for all."""
+    """Returns what is asked for; nothing is matched by its place: options beside an operator are for it alone."""
     from metric_benchmark.mutating import NewMutant
 
-    count = max(len(operators), len(params)) if len(operators) == 1 else len(operators)
-    for option, given in (("--params", params), ("--id", names), ("--seed", seeds)):
-        allowed = {0, count, 1} if option == "--seed" else {0, count}
-        if len(given) not in allowed:
-            raise typer.BadParameter(
-                f"{len(given)} given for {plural(count, 'mutant')}; give one per mutant, in the order of --operator "
-                "(an empty one is '{}'), or none",
-                param_hint=option,
-            )
-    return [
-        NewMutant(
-            operator=operators[i] if len(operators) > 1 else operators[0],
-            params=_params(params[i]) if params else {},
-            seed=(seeds[i] if len(seeds) > 1 else seeds[0]) if seeds else 0,
-            id=names[i] if names else None,
+    found = [_operator(text) for text in operators]
+    beside = [option for option, given in (("--params", params), ("--seed", seeds), ("--id", name)) if given]
+    if beside and (len(found) > 1 or _is_mapping(operators[0])):
+        raise typer.BadParameter(
+            "goes with a single operator given by name; say it in each --operator: "
+            "'{name: tool_removal, params: {commands: [cat]}, seed: 7, id: no-cat}'",
+            param_hint=beside[0],
         )
-        for i in range(count)
-    ]
+    if not beside:
+        return found
+    given = [_mapping(text, "--params", "{max_actions: 3}") for text in params] or [{}]
+    made = [NewMutant(found[0].operator, one, seed, name) for one in given for seed in seeds or [0]]
+    if name is not None and len(made) > 1:
+        raise typer.BadParameter(f"{len(made)} mutants are asked for, and an id names one", param_hint="--id")
+    return made
 
 
-def _params(text: str) -> dict[str, Any]:
+def _operator(text: str) -> NewMutant:
+    from pydantic import ValidationError
+
+    from metric_benchmark.config.models import OperatorSpec
+    from metric_benchmark.mutating import NewMutant
+
+    if not _is_mapping(text):
+        return NewMutant(text, {})
+    fields = _mapping(text, "--operator", "{name: action_budget, params: {max_actions: 3}}")
+    name = fields.pop("id", None)
+    try:
+        operator = OperatorSpec.model_validate(fields)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False))
+        raise typer.BadParameter(
+            f"{text!r}: {wrong}; expected name, and maybe params, seed and id", param_hint="--operator"
+        ) from None
+    return NewMutant(operator.name, operator.params, operator.seed, None if name is None else str(name))
+
+
+def _is_mapping(text: str) -> bool:
+    return text.lstrip().startswith("{")
+
+
+def _mapping(text: str, option: str, example: str) -> dict[str, Any]:
     import yaml
 
     try:
@@ -114,9 +143,7 @@ def _params(text: str) -> dict[str, Any]:
     except yaml.YAMLError:
         value = text
     if not isinstance(value, dict):
-        raise typer.BadParameter(
-            f"{text!r} is not a YAML mapping; write it like '{{max_actions: 3}}'", param_hint="--params"
-        )
+        raise typer.BadParameter(f"{text!r} is not a YAML mapping; write it like {example!r}", param_hint=option)
     return {str(key): item for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 

@@ -3,13 +3,12 @@
 
 An agent runs inside Harbor's process, so its environment is one in which Harbor and this package can be imported too.
 Where its Python is ours, it is a layer: the locked packages come first, and all others are found where we found them.
-Under another Python Harbor is installed anew.
+Under another Python Harbor is installed anew, in the versions that are here.
 """
 
 from __future__ import annotations
 
 import fcntl
-import functools
 import importlib.metadata
 import importlib.util
 import json
@@ -18,7 +17,7 @@ import shutil
 import site
 import subprocess
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import Any
 from metric_benchmark.config.lock import locked_packages
 from metric_benchmark.errors import ConfigError, ExecutionError, PinError
 from metric_benchmark.evidence.writes import storage_errors
+from metric_benchmark.execution.interpreters import find_interpreter, missing_interpreter, version_of
 from metric_benchmark.hashing import digest_bytes, digest_json
 from metric_benchmark.keys import harbor_version
 
@@ -84,48 +84,15 @@ def made_runtime(runtime: Runtime) -> Path | None:
     return python if (folder / _MARKER).is_file() and python.exists() else None
 
 
-def find_interpreter(version: str) -> Path | None:
-    """Returns a Python of this version: the one that runs now, or one on PATH."""
-    if _is_version(version, sys.version_info[:3]):
-        return Path(sys.executable)
-    major_minor = ".".join(version.split(".")[:2])
-    found = shutil.which(f"python{major_minor}")
-    if found is None or (version != major_minor and not _is_version(version, _version_of(found))):
-        return None
-    return Path(found)
-
-
-def missing_interpreter(version: str) -> str:
-    """Says that there is none, and what to do."""
-    running = ".".join(map(str, sys.version_info[:3]))
-    return (
-        f"runtime: there is no Python {version} here: this one is {running}, and PATH has no fitting "
-        f"`python{'.'.join(version.split('.')[:2])}`; install it, or ask for another version"
-    )
-
-
 def cache_folder() -> Path:
     """Returns where environments are kept; they can be removed at any time."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "metric-benchmark"
 
 
-def _is_version(wanted: str, found: Sequence[int]) -> bool:
-    parts = [int(part) for part in wanted.split(".")]
-    return list(found[: len(parts)]) == parts
-
-
-@functools.cache
-def _version_of(python: str) -> tuple[int, ...]:
-    code = "import sys; print(*sys.version_info[:3])"
-    done = subprocess.run([python, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
-    return tuple(int(part) for part in done.stdout.split()) if done.returncode == 0 else ()
-
-
 def _is_layer(interpreter: Path) -> bool:
     """Whether packages of ours work under this interpreter."""
-    found = sys.version_info[:3] if interpreter == Path(sys.executable) else _version_of(str(interpreter))
-    return tuple(found[:2]) == sys.version_info[:2]
+    return version_of(interpreter)[:2] == sys.version_info[:2]
 
 
 def _package_folders() -> list[str]:
@@ -143,7 +110,7 @@ def _digest(runtime: Runtime, interpreter: Path) -> str:
         {
             **runtime.identity,
             "interpreter": str(interpreter),
-            "version": list(sys.version_info[:3] if _is_layer(interpreter) else _version_of(str(interpreter))),
+            "version": list(version_of(interpreter)),
             "harbor": harbor_version(),
             "packages": _package_folders() if _is_layer(interpreter) else [],
             "source": _source_folder(),
@@ -180,7 +147,14 @@ def _build(runtime: Runtime, interpreter: Path, folder: Path, python: Path) -> N
     pip = [sys.executable, "-m", "pip", "--python", str(python)] if has_pip else [str(python), "-m", "pip"]
     install = [*pip, "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-warn-script-location"]
     if not is_layer:
-        _run([*install, *_own_requirements()], f"Harbor could not be installed for Python {runtime.python}")
+        ours = folder / "ours.txt"
+        with storage_errors(ours):
+            ours.write_text(_own_versions(), encoding="utf-8")
+        _run(
+            # Compiling all of it ahead takes longer than the rest; a run compiles what it imports.
+            [*install, "--no-compile", "--constraint", str(ours), *_own_requirements()],
+            f"Harbor could not be installed for Python {runtime.python}",
+        )
     if packages:
         # A lock is complete, so nothing is resolved: what runs is what was pinned and nothing else.
         _run(
@@ -198,6 +172,12 @@ def _own_requirements() -> list[str]:
     wanted = ("dockerfile-parse", "pydantic", "pyyaml")
     versions = [f"{name}=={importlib.metadata.version(name)}" for name in wanted]
     return [f"harbor=={harbor_version()}", *versions]
+
+
+def _own_versions() -> str:
+    """Returns the versions of all packages here: Harbor works with the same ones under every Python."""
+    found = {str(d.name): d.version for d in importlib.metadata.distributions() if d.name}
+    return "".join(f"{name}=={version}\n" for name, version in sorted(found.items()))
 
 
 def _find_the_rest(python: Path, *, is_layer: bool) -> None:

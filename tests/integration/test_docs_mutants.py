@@ -32,12 +32,13 @@ def test_the_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["init", "my-experiment"]) == 0
     (block,) = re.findall(r"^```sh\n(metric-benchmark mutate.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    lines = block.replace("\\\n", " ").splitlines()
-    assert [shlex.split(line)[1] for line in lines] == ["mutate", "mutate", "verify"]
+    lines = block.splitlines()
+    assert [shlex.split(line)[1] for line in lines] == ["mutate", "mutate", "mutate", "verify"]
     for line in lines:
         assert main(shlex.split(line)[1:]) == 0, line
     case = yaml.safe_load((tmp_path / "my-experiment" / "case.yaml").read_text())
-    assert [m["id"] for m in case["mutants"]][-4:] == ["no-cat", "misreads", "action-budget-1", "action-budget-4"]
+    added = ["no-cat", "action-budget-1", "action-budget-4", "misreads", "error-blindness"]
+    assert [m["id"] for m in case["mutants"]][-5:] == added
 
 
 @pytest.fixture

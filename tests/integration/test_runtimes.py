@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -12,6 +14,7 @@ import pytest
 
 from metric_benchmark.errors import ConfigError, ExecutionError, PinError
 from metric_benchmark.evidence.reader import read_raw_results
+from metric_benchmark.execution.interpreters import find_interpreter
 from metric_benchmark.execution.runtimes import Runtime, ensure_runtime
 from metric_benchmark.experiment import open_run, run_evals
 from metric_benchmark.hashing import digest_file
@@ -75,9 +78,11 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def agent(number: int) -> dict:
-    runtime = {"python": "3", "requirements": {"path": f"lock-{number}.txt"}}
-    runtime["python"] = ".".join(map(str, sys.version_info[:2]))
+OURS = ".".join(map(str, sys.version_info[:2]))
+
+
+def agent(number: int, python: str = OURS) -> dict:
+    runtime = {"python": python, "requirements": {"path": f"lock-{number}.txt"}}
     return {"bundle": {"path": "agent"}, "entry": "agent:Greeter", "runtime": runtime}
 
 
@@ -122,10 +127,55 @@ def test_each_bundle_runs_with_its_own_packages(greeter, tmp_path):
     assert rewards(run, "upgraded") == {"one": [1.0], "two": [1.0]}
 
 
+OTHERS = [version for version in ("3.12", "3.13", "3.14") if version != OURS and find_interpreter(version)]
+
+
+@pytest.mark.harbor
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not OTHERS, reason=f"there is no Python from 3.12 on here besides {OURS}")
+def test_a_bundle_runs_under_another_python_next_to_one_under_ours(greeter, tmp_path, monkeypatch):
+    # Harbor itself is installed for that Python, which takes an index; the library still comes from the folder.
+    monkeypatch.delenv("PIP_NO_INDEX")
+    ask = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest", str(tmp_path), "idna"]
+    if subprocess.run(ask, check=False).returncode:
+        pytest.skip("no package index answers")
+    told = AGENT.replace("import json\n", "import json\nimport sys\n")
+    told = told.replace('return "1"', 'return ".".join(map(str, sys.version_info[:2]))')
+    (greeter.folder / "agent" / "agent.py").write_text(told)
+    greeter.edit("case.yaml", lambda c: c["mutants"][0].update(agent=agent(1, OTHERS[-1])))
+    greeter.sign()
+    run = open_run(greeter.path, tmp_path / "out")
+    run_evals(run, on_progress=lambda _: None)
+    assert rewards(run, "baseline") == rewards(run, "upgraded") == {"one": [1.0], "two": [1.0]}
+    versions = {
+        variant: {
+            json.loads(path.read_text())["agent_info"]["version"]
+            for path in (run.root.path / "execution/tiny" / variant).glob("*/jobs/run-1/*/result.json")
+        }
+        for variant in ("baseline", "upgraded")
+    }
+    assert versions == {"baseline": {OURS}, "upgraded": {OTHERS[-1]}}
+
+
+def test_a_python_on_path_that_does_not_work_is_none(tmp_path, monkeypatch):
+    (tmp_path / "python3.98").write_text("#!/bin/sh\necho 'pyenv: python3.98: command not found' >&2\nexit 127\n")
+    (tmp_path / "python3.98").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert find_interpreter("3.98") is None
+    installed = tmp_path / "pyenv/versions/3.98.1/bin/python3.98"
+    installed.parent.mkdir(parents=True)
+    installed.write_text("#!/bin/sh\necho 3 98 1\n")
+    installed.chmod(0o755)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    assert find_interpreter("3.98") == find_interpreter("3.98.1") == installed
+    assert find_interpreter("3.98.2") is None
+
+
 def runtime(folder: Path, lock: str, python: str | None = None) -> Runtime:
     path = folder / "lock.txt"
     path.write_text(lock)
-    return Runtime(python or ".".join(map(str, sys.version_info[:2])), path, digest_file(path))
+    return Runtime(python or OURS, path, digest_file(path))
 
 
 def imported(python: Path, code: str) -> str:
@@ -170,5 +220,5 @@ def test_a_lock_that_changed_since_it_was_pinned(wheels, tmp_path):
 
 
 def test_a_python_that_is_not_here(wheels, tmp_path):
-    with pytest.raises(ConfigError, match=r"there is no Python 3\.99 here: this one is 3\.\d+\.\d+, and PATH has no"):
+    with pytest.raises(ConfigError, match=r"there is no Python 3\.99 here: this one is 3\.\d+\.\d+, and neither PATH"):
         ensure_runtime(runtime(tmp_path, "", "3.99"))

@@ -26,21 +26,31 @@ def hosted(unsigned):
 
 def test_several_operators_in_one_call(hosted, capsys):
     before = hosted.read("case.yaml")
-    operators = ["--operator", "tool_removal", "--params", "{commands: [grep, sed]}"]
-    operators += ["--operator", "misread_number", "--params", "{}", "--seed", "7"]
+    operators = ["--operator", "{name: tool_removal, params: {commands: [grep, sed]}}", "--operator", "error_blindness"]
+    operators += ["--operator", "{name: misread_number, seed: 7, id: misreads}"]
     assert mutate(hosted, *operators) == 0
     assert hosted.read("case.yaml") == before + (
-        "  - id: tool-removal-grep-sed-seed-7\n"
-        "    operator: {name: tool_removal, params: {commands: [grep, sed]}, seed: 7}\n"
+        "  - id: tool-removal-grep-sed\n"
+        "    operator: {name: tool_removal, params: {commands: [grep, sed]}}\n"
         "    agent: inherit\n"
-        "  - id: misread-number-seed-7\n"
+        "  - id: error-blindness\n"
+        "    operator: {name: error_blindness}\n"
+        "    agent: inherit\n"
+        "  - id: misreads\n"
         "    operator: {name: misread_number, seed: 7}\n"
         "    agent: inherit\n"
     )
-    assert "added 2 mutants" in capsys.readouterr().out
+    assert "added 3 mutants" in capsys.readouterr().out
     # Every pin holds, that of the case in the cases file too.
     (case,) = load_experiment(hosted.folder).cases
-    assert [m.id for m in case.config.mutants][-2:] == ["tool-removal-grep-sed-seed-7", "misread-number-seed-7"]
+    assert [m.id for m in case.config.mutants][-2:] == ["error-blindness", "misreads"]
+
+
+def test_one_operator_with_several_seeds_makes_a_mutant_of_each_with_each_of_the_parameters(hosted, capsys):
+    words = ["--operator", "misread_number", "--params", "{off_by: 1}", "--params", "{off_by: 9}"]
+    assert mutate(hosted, *words, "--seed", "3", "--seed", "0", "--json") == 0
+    done = json.loads(capsys.readouterr().out)
+    assert [(m["params"]["off_by"], m["seed"]) for m in done["mutants"]] == [(1, 3), (1, 0), (9, 3), (9, 0)]
 
 
 def test_one_operator_with_several_parameters_makes_a_mutant_of_each(hosted, capsys):
@@ -71,8 +81,8 @@ def test_a_dry_run_shows_the_lines_and_writes_nothing(hosted, capsys):
 
 def test_everything_that_is_wrong_is_said_at_once_and_nothing_written(hosted, capsys):
     before = hosted.snapshot()
-    words = [*("--operator", "tool_remova"), *("--operator", "early_stop"), *("--operator", "external/lazy")]
-    assert mutate(hosted, *words, "--id", "new", "--id", "baseline", "--id", "lazy") == 2
+    words = [*("--operator", "tool_remova"), *("--operator", "{name: early_stop, id: baseline}")]
+    assert mutate(hosted, *words, "--operator", "external/lazy") == 2
     err = capsys.readouterr().err
     assert "operator tool_remova is unknown; did you mean tool_removal?" in err
     assert "mutant baseline: operator early_stop: params.after_actions is missing" in err
@@ -98,11 +108,18 @@ def test_an_operator_that_cannot_act_on_the_agent_is_refused_with_the_reason(pro
     ("words", "message"),
     [
         (["--operator", "action_budget", "--params", "max_actions=3"], "'max_actions=3' is not a YAML mapping"),
-        (["--operator", "a", "--operator", "b", "--params", "{}"], "1 given for 2 mutants; give one per mutant"),
-        (["--operator", "a", "--id", "x", "--id", "y"], "2 given for 1 mutant"),
+        (["--operator", "a", "--operator", "b", "--params", "{}"], "--params: goes with a single operator given by"),
+        (["--operator", "a", "--operator", "b", "--seed", "1"], "--seed: goes with a single operator given by name"),
         (
-            ["--operator", "a", "--operator", "b", "--operator", "c", "--seed", "1", "--seed", "2"],
-            "2 given for 3 mutants",
+            ["--operator", "{name: a}", "--params", "{}"],
+            "--params: goes with a single operator given by name; say it in",
+        ),
+        (["--operator", "{nam: a}"], "name: Field required; nam: Extra inputs are not permitted; expected name, and"),
+        (["--operator", "{name: a, seed: x}"], "seed: Input should be a valid integer"),
+        (["--operator", "{name: [a"], "is not a YAML mapping; write it like '{name: action_budget, params"),
+        (
+            ["--operator", "a", "--seed", "1", "--seed", "2", "--id", "x"],
+            "2 mutants are asked for, and an id names one",
         ),
         ([], "Missing option '--operator'"),
     ],
