@@ -153,6 +153,10 @@ class _Forked:
                 self._status = os.waitstatus_to_exitcode(status) if pid else None
         return self._status
 
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self._pid, signal.SIGKILL)
+
     def wait(self) -> int:
         while self.poll() is None:
             time.sleep(0.002)
