@@ -128,11 +128,12 @@ def _load_harbor_meanwhile() -> None:
 
 
 def _run(ready: Ready, *, accept_changes: bool) -> EvalsDone:
-    from metric_benchmark.cli.progress import show_progress
+    from metric_benchmark.cli.progress import note_runtimes, show_progress
     from metric_benchmark.experiment import run_evals as run_stage_1
 
     for message in ready.checked.warnings:
         warn(message)
+    note_runtimes(ready.checked.variants)
     with show_progress(len(ready.checked.variants), ready.checked.n_trials) as sink:
         return run_stage_1(ready.run, on_progress=sink, accept_changes=accept_changes)
 

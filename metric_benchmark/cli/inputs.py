@@ -74,6 +74,12 @@ def verify(
             file_okay=False,
         ),
     ] = None,
+    case: Annotated[
+        str | None,
+        typer.Option(
+            "--case", metavar="ID", help="With --deep: prove this case only (default: all).", show_default=False
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Checks an experiment: its files, its pins, agents, operators, metrics and design.
@@ -89,10 +95,11 @@ def verify(
     if deep:
         from metric_benchmark.cli.proving import verify_deep
 
-        verify_deep(experiment, output, as_json=as_json)
+        verify_deep(experiment, output, case, as_json=as_json)
         return
-    if output is not None:
-        raise typer.BadParameter("goes with --deep", param_hint="--output")
+    for option, given in (("--output", output), ("--case", case)):
+        if given is not None:
+            raise typer.BadParameter("goes with --deep", param_hint=option)
     ready = prepare(experiment, None)
     run, checked = ready.run, ready.checked
     problems = variant_problems(run.experiment, checked.variants, to_run=False)

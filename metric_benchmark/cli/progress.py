@@ -5,15 +5,27 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from metric_benchmark.cli.console import note, plural
 from metric_benchmark.execution.runner import Progress
+from metric_benchmark.execution.runtimes import made_runtime
+from metric_benchmark.execution.variant import Variant
 
 #: How long a variant may run, in seconds, before plain output says how far it is.
 QUIET_S = 30.0
+
+
+def note_runtimes(variants: Iterable[Variant]) -> None:
+    """Says which environments of bundles are not there yet, as nothing is heard of a run while one is made."""
+    for runtime in dict.fromkeys(variant.runtime for variant in variants):
+        if runtime is not None and made_runtime(runtime) is None:
+            note(
+                f"{runtime.requirements.name}: its environment for Python {runtime.python} is made before the first "
+                "trial that needs it, which can take minutes"
+            )
 
 
 @contextmanager

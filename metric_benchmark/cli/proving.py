@@ -16,14 +16,14 @@ _ORDER = ("failed", "unknown", "warning", "skipped", "ok")
 _COLORS = {"failed": "red", "unknown": "red", "warning": "yellow", "skipped": "yellow", "ok": "green"}
 
 
-def verify_deep(experiment: Path, output: Path | None, *, as_json: bool) -> None:
-    """Runs the trials of a proof and prints its findings.
+def verify_deep(experiment: Path, output: Path | None, case_id: str | None, *, as_json: bool) -> None:
+    """Runs the trials of a proof, of all cases or one, and prints its findings.
 
     Raises:
         typer.Exit: with status 2 when a case is not sound, 4 when a trial has no verdict.
     """
     from metric_benchmark.cli.checks import prepare
-    from metric_benchmark.cli.progress import show_progress
+    from metric_benchmark.cli.progress import note_runtimes, show_progress
     from metric_benchmark.experiment import name_run
     from metric_benchmark.proof import proof_root, prove
     from metric_benchmark.proof.prove import count_trials
@@ -33,9 +33,10 @@ def verify_deep(experiment: Path, output: Path | None, *, as_json: bool) -> None
         warn(message)
     run = name_run(ready.run.experiment, proof_root(ready.run.experiment, output).path)
     note(f"evidence: {run.root.path}")
-    with show_progress(*count_trials(run)) as sink:
+    note_runtimes(ready.checked.variants)
+    with show_progress(*count_trials(run, case_id)) as sink:
         # The cache is ours: what is in it of an older experiment is in nobody's way.
-        proof = prove(run, sink, accept_changes=output is None)
+        proof = prove(run, sink, case_id=case_id, accept_changes=output is None)
     found = sorted(proof.findings, key=lambda finding: (finding.case, _ORDER.index(finding.state)))
     counts = Counter(finding.state for finding in found)
     if as_json:
@@ -64,6 +65,7 @@ def verify_deep(experiment: Path, output: Path | None, *, as_json: bool) -> None
         shown = ", ".join(
             typer.style(f"{counts[state]} {state}", fg=_COLORS[state]) for state in _ORDER if counts[state]
         )
-        say(f"experiment {run.experiment.name}: {'sound' if proof.is_sound else 'not sound'} ({shown})")
+        what = f"experiment {run.experiment.name}" if case_id is None else f"case {case_id}"
+        say(f"{what}: {'sound' if proof.is_sound else 'not sound'} ({shown})")
     if not proof.is_sound:
         raise typer.Exit(ConfigError.exit_status if counts["failed"] else ExecutionError.exit_status)

@@ -57,8 +57,10 @@ def proof_root(experiment: Experiment, output: Path | None) -> EvidenceRoot:
     return EvidenceRoot(cache_folder() / "verify" / f"{experiment.name}-{place}")
 
 
-def prove(run: ExperimentRun, on_progress: OnProgress, *, accept_changes: bool = False) -> Proof:
-    """Runs the trials that are missing and judges every case.
+def prove(
+    run: ExperimentRun, on_progress: OnProgress, *, case_id: str | None = None, accept_changes: bool = False
+) -> Proof:
+    """Runs the trials that are missing and judges every case, or one.
 
     Baseline, screening and controls are trials of the experiment: in its own evidence root they are kept when it is
     run, and those it has are not run again. Mutants are not run; those that were are looked at.
@@ -68,14 +70,14 @@ def prove(run: ExperimentRun, on_progress: OnProgress, *, accept_changes: bool =
             set; nothing was run then.
     """
     require_own_execution(run.root)
-    variants = [v for v in resolve_variants(run.experiment) if v.role != "mutant"]
+    variants = [v for v in resolve_variants(run.experiment, case_id=case_id) if v.role != "mutant"]
     differences = [] if accept_changes else changed_inputs(run, variants)
     if differences:
         raise ConfigError([*differences, "nothing was run. Restore the inputs, or give another --output"])
     probes = _probes(run)
     done: list[VariantRun] = []
     findings: list[Finding] = []
-    for case in run.experiment.cases:
+    for case in run.experiment.cases if case_id is None else [run.experiment.case(case_id)]:
         rewards: dict[str, Rewards] = {}
         for name, probe in (("oracle", _ORACLE), ("nop", _NOP)):
             done.append(run_raw_results(probes, case.case_id, probe, _named(f"{case.case_id}|{name}", on_progress)))
@@ -91,10 +93,10 @@ def _named(key: str, on_progress: OnProgress) -> OnProgress:
     return lambda step: on_progress(replace(step, key=key))
 
 
-def count_trials(run: ExperimentRun) -> tuple[int, int]:
+def count_trials(run: ExperimentRun, case_id: str | None = None) -> tuple[int, int]:
     """Returns how many variants and trials a proof asks for."""
-    variants = [*resolve_variants(_probes(run).experiment)]
-    variants += [v for v in resolve_variants(run.experiment) if v.role != "mutant"]
+    variants = [*resolve_variants(_probes(run).experiment, case_id=case_id)]
+    variants += [v for v in resolve_variants(run.experiment, case_id=case_id) if v.role != "mutant"]
     return len(variants), sum(variant.n_trials for variant in variants)
 
 

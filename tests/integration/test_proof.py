@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -103,5 +104,26 @@ def test_a_trial_without_a_verdict_leaves_the_proof_open(tiny, call):
     assert found(answer, "failed") == []
 
 
-def test_a_place_without_deep_is_refused(tiny, tmp_path):
-    assert main(["verify", str(tiny.path), "--output", str(tmp_path / "out")]) == 2
+def test_one_case_is_proved_alone(tiny, call, capsys):
+    """The second case has a solution that fails, which the first has nothing to do with."""
+    (tiny.folder / "tasks/bad").mkdir()
+    shutil.copytree(tiny.folder / "tasks/two", tiny.folder / "tasks/bad", dirs_exist_ok=True)
+    (tiny.folder / "tasks/bad/solution/solve.sh").write_text("#!/bin/bash\ntrue\n")
+    other = tiny.read("case.yaml") | {"case_id": "other", "tasks": [{"id": "bad", "path": "tasks/bad"}]}
+    other["subsets"] = {"path": "other.yaml"}
+    tiny.write("other-case.yaml", other)
+    tiny.write("other.yaml", tiny.read("subsets.yaml") | {"subsets": [{"id": "all", "tasks": ["bad"]}]})
+    tiny.edit("cases.yaml", lambda c: c["cases"].append({"path": "other-case.yaml"}))
+    tiny.sign()
+    status, answer = call("verify", tiny.path, "--deep", "--case", "tiny")
+    assert (status, answer["is_sound"], answer["n_run"]) == (0, True, 10)
+    assert {f["case"] for f in answer["findings"]} == {"tiny"}
+    status, answer = call("verify", tiny.path, "--deep", "--case", "other")
+    assert (status, found(answer, "failed")[0]) == (2, ("oracle", "bad"))
+    assert main(["verify", str(tiny.path), "--deep", "--case", "othr"]) == 2
+    assert "othr" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--output", "out"], ["--case", "tiny"]])
+def test_what_goes_with_deep_is_refused_without_it(tiny, words):
+    assert main(["verify", str(tiny.path), *words]) == 2
