@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
@@ -28,7 +30,7 @@ from metric_benchmark.cli import (
     validating,
 )
 from metric_benchmark.cli.console import fail, note
-from metric_benchmark.errors import MetricBenchmarkError, StorageError
+from metric_benchmark.errors import ConfigError, MetricBenchmarkError, StorageError
 
 OWN_FAULT = 70
 INTERRUPTED = 130
@@ -97,6 +99,12 @@ def _explain(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
         fail(f"{error.filename or 'a file'}: cannot be written: {error.strerror}; what was there before is intact")
         return StorageError.exit_status
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        path = Path(os.fsdecode(error.filename or ""))
+        longest = max(path.parts, key=len, default="")
+        sizes = f"a name of {len(os.fsencode(longest))} bytes in a path of {len(os.fsencode(path))}"
+        fail(f"{longest[:40]}...: {sizes} is more than a file may have; give a shorter one")
+        return ConfigError.exit_status
     message = " ".join(str(error).split()) or "no message"
     fail(f"a fault of metric-benchmark itself: {type(error).__name__}: {message}; --debug shows where")
     return OWN_FAULT

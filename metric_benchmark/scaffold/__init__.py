@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from dataclasses import dataclass
@@ -51,6 +52,8 @@ def write_experiment(folder: Path) -> Written:
         # One entry a file that could not be copied: source, target, why.
         raise cannot_be_written(folder, str(error.args[0][0][2])) from error
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise
         # Whatever it is (`/proc/x` does not exist and cannot be made), the folder is one that cannot be used.
         raise cannot_be_written(folder, error.strerror or type(error).__name__) from error
     sign_experiment(folder)

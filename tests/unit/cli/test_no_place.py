@@ -25,6 +25,25 @@ def test_a_place_where_no_folder_can_be_made(run, place):
         pass
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run-experiment", "{project}", "--output", "{long}"],
+        ["verify", "{project}", "--deep", "--output", "{long}"],
+        ["plan", "{project}", "--output", "{long}"],
+        ["score", "{project}", "--results", "{long}"],
+        ["init", "{long}"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_name_no_file_may_have_is_a_wrong_request(run, project, words):
+    ended = run(*(word.format(project=project.folder, long="x" * 300) for word in words))
+    (message,) = ended.errors
+    assert ended.status == 2
+    assert message.startswith(f"{'x' * 40}...: a name of 300 bytes in a path of ")
+    assert message.endswith(" is more than a file may have; give a shorter one")
+
+
 def test_the_tasks_of_init_ask_for_nothing_docker_cannot_always_give(run, tmp_path):
     assert run("init", tmp_path / "new").status == 0
     tasks = sorted(tmp_path.glob("new/tasks/*/task.toml"))
