@@ -23,6 +23,7 @@ from metric_benchmark.pipeline.coverage import measure_case
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.mutant_scores import score_subsets
 from metric_benchmark.pipeline.provenance import implementation
+from metric_benchmark.pipeline.registration import register_claims
 from metric_benchmark.pipeline.saved import evidence_root, require_own_execution
 from metric_benchmark.pipeline.sealing import check_saved_execution, guard_analysis, seal_execution, seal_experiment
 from metric_benchmark.records.analysis import ExperimentSeal
@@ -163,6 +164,8 @@ def run_evals(run: ExperimentRun, *, on_progress: OnProgress, accept_changes: bo
     with lock_root(run.root, "exclusive"):
         open_root(run.root, run.run_id, implementation("execution"))
         tidy_root(run.root)
+        for case in run.experiment.cases:
+            register_claims(run, case.case_id)
         done = [
             result
             for case in run.experiment.cases

@@ -321,6 +321,8 @@ class CorrelationConfig(Config):
 
     replicates: Int = Field(default=2000, ge=100, le=1_000_000)
     seed: Int = Field(default=0, ge=0)
+    #: Draw attempts again as well for intervals; for rewards of 0 and 1. It widens them little.
+    resample_attempts: bool = False
     hypotheses: tuple[HypothesisConfig, ...] = ()
 
 

@@ -52,6 +52,7 @@ def correlate(
     case: str | None = None,
     n_cases: int = 1,
     registration: Registration = "unknown",
+    registration_changes: Sequence[str] = (),
     redraw: Redraw | None = None,
     processes: int = 1,
 ) -> Correlation:
@@ -67,7 +68,8 @@ def correlate(
         chosen_using: what was looked at when the subsets were chosen.
         case: the case's id, for the record.
         n_cases: cases of the experiment; the family of claims is all hypotheses times all cases.
-        registration: whether the hypotheses were on record before the first trial.
+        registration: whether the hypotheses were on record before the data.
+        registration_changes: what is another than was registered, in words.
         redraw: draws the kills again from resampled attempts, for intervals that include the attempts' noise.
         processes: worker processes; the result does not depend on it.
 
@@ -107,13 +109,14 @@ def correlate(
         replicates=settings.replicates,
         chosen_using=chosen_using,
         registration=registration,
+        registration_changes=list(registration_changes),
         blocked=scores.noise.reason if scores.noise.is_blocking else None,
         pairs=make_pairs(arrays, metrics),
         metrics={
             name: _metric(arrays, found, estimates[name], inferred[name], verdicts[name], exploratory.get(name))
             for name, found in metrics.items()
         },
-        warnings=_warnings(scores, registration),
+        warnings=_warnings(scores, registration, registration_changes),
     )
 
 
@@ -211,10 +214,11 @@ def _metric(
     )
 
 
-def _warnings(scores: MutantScores, registration: Registration) -> list[str]:
+def _warnings(scores: MutantScores, registration: Registration, changes: Sequence[str]) -> list[str]:
     warnings = list(scores.warnings)
     if scores.noise.status == "not_assessable":
         warnings.append(scores.noise.reason)
     if registration == "after_data":
-        warnings.append("hypotheses were changed after the data: exploratory")
+        what = f" ({', '.join(changes)})" if changes else ""
+        warnings.append(f"hypotheses were changed after the data: exploratory{what}")
     return warnings

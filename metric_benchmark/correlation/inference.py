@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metric_benchmark.correlation.bootstrap import (
     CLIP,
@@ -58,6 +59,17 @@ class InferenceSettings:
     chosen_using: ChosenUsing = "none"
     redraw: Redraw | None = None
     processes: int = 1
+
+
+@dataclass(frozen=True)
+class _RedrawOf:
+    """Draws kills from resampled attempts on the tasks a metric measured; a class, so that processes can share it."""
+
+    redraw: Redraw
+    tasks: NDArray[np.bool_]
+
+    def __call__(self, rng: np.random.Generator) -> NDArray[np.bool_]:
+        return self.redraw(rng)[self.tasks]
 
 
 @dataclass(frozen=True)
@@ -171,7 +183,8 @@ def _compute(
             test(*matrices, seed=seed, n_replicates=n, permuted=permuted, processes=settings.processes)
             for test in (task_permutation_test, which_items_test)
         )
-    boot = two_way_bootstrap(*matrices, seed=seed, n_replicates=n, redraw=settings.redraw, processes=settings.processes)
+    redraw = _RedrawOf(settings.redraw, known) if settings.redraw is not None else None
+    boot = two_way_bootstrap(*matrices, seed=seed, n_replicates=n, redraw=redraw, processes=settings.processes)
     return permutations, which, boot
 
 

@@ -11,15 +11,19 @@ from metric_benchmark.evidence.writes import write_record
 from metric_benchmark.hashing import digest_file, digest_json
 from metric_benchmark.pipeline.inputs import ExperimentRun, freeze_inputs
 from metric_benchmark.pipeline.provenance import Provenance, current_record, require_current
+from metric_benchmark.pipeline.registration import find_registration
 from metric_benchmark.records.correlation import Correlation
 from metric_benchmark.records.coverage import CoverageRecord
 from metric_benchmark.records.scores import MutantKills, MutantScores
+from metric_benchmark.scoring.counts import AttemptRedraw
+from metric_benchmark.scoring.design import min_valid_attempts
 
 
 def correlate_case(run: ExperimentRun, case_id: str) -> Correlation:
     """Stage 4 of a case; verifies first that stages 2 and 3 belong to the current evidence.
 
     Raises:
+        ConfigError: attempts are to be drawn again, but rewards are graded.
         EvidenceError: mutant scores or coverage are missing, damaged or out of date.
     """
     inputs = freeze_inputs(run, case_id)
@@ -27,6 +31,7 @@ def correlate_case(run: ExperimentRun, case_id: str) -> Correlation:
     coverage = _verified_coverage(run, case_id)
     settings = run.experiment.analysis.correlation
     n_cases = len(run.experiment.cases)
+    registered = find_registration(run, case_id)
     provenance = Provenance(
         "correlation",
         {
@@ -34,6 +39,7 @@ def correlate_case(run: ExperimentRun, case_id: str) -> Correlation:
             "subsets": digest_json(inputs.subsets.to_json()),
             # The family of claims is all hypotheses times all cases, so a case more makes every verdict stricter.
             "n_cases": str(n_cases),
+            "registration": ", ".join([registered.state, *registered.changed]),
         },
         {
             "mutant-scores": digest_file(run.root.mutant_scores(case_id)),
@@ -53,9 +59,19 @@ def correlate_case(run: ExperimentRun, case_id: str) -> Correlation:
         chosen_using=inputs.subsets.chosen_using,
         case=case_id,
         n_cases=n_cases,
+        redraw=_redraw(run, case_id, scores) if settings.resample_attempts else None,
+        registration=registered.state,
+        registration_changes=registered.changed,
     ).model_copy(update=provenance.fields())
     write_record(path, record)
     return record
+
+
+def _redraw(run: ExperimentRun, case_id: str, scores: MutantScores) -> AttemptRedraw:
+    """Collects the attempts behind a case's kills, tasks and mutants in the order of its scores."""
+    kills = [read_record(run.root.mutant_kills(case_id, mutant), MutantKills) for mutant in scores.mutants]
+    scoring = run.experiment.analysis.scoring
+    return AttemptRedraw.of(scoring.kill_rule, min_valid_attempts(scoring), kills)
 
 
 def _verified_scores(run: ExperimentRun, case_id: str) -> MutantScores:

@@ -10,6 +10,7 @@ from metric_benchmark.execution.runner import OnProgress, VariantRun, run_varian
 from metric_benchmark.pipeline.checking import refuse_variants
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.provenance import implementation
+from metric_benchmark.pipeline.registration import register_claims
 from metric_benchmark.pipeline.validation import validate_fresh
 from metric_benchmark.variants import resolve_variants
 
@@ -32,6 +33,7 @@ def run_raw_results(run: ExperimentRun, case_id: str, variant_id: str, on_progre
     refuse_variants(run, [variant])
     with lock_root(run.root, "shared"):
         open_root(run.root, run.run_id, implementation("execution"))
+        register_claims(run, case_id)
         done = run_variant(
             run.root,
             variant,

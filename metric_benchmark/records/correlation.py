@@ -13,7 +13,7 @@ VerdictWord = Literal["supported", "refuted", "inconclusive", "blocked", "not_te
 Direction = Literal["greater", "less"]
 #: What was looked at when the subsets were chosen.
 ChosenUsing = Literal["none", "coverage", "kills", "both"]
-#: Whether the hypotheses were on record before the first trial.
+#: Whether the hypotheses, and how they are judged, were on record before the first trial of a mutant.
 Registration = Literal["before_data", "after_data", "unknown"]
 
 
@@ -203,6 +203,7 @@ class Correlation(Record):
     replicates: int
     chosen_using: ChosenUsing
     registration: Registration = "unknown"
+    registration_changes: list[str] = []
     blocked: str | None = None
     pairs: list[Pair]
     metrics: dict[str, MetricCorrelation]

@@ -152,9 +152,15 @@ def load_report(root: EvidenceRoot | Path, *, cases: tuple[str, ...] | None = No
         inputs=inputs,
         manifest=manifest,
         seal=seal,
-        ledger=tuple(read_ledger(root)),
+        ledger=_ledgers(root),
         cases=tuple(_conclude(root, _load_case(root, case), seal) for case in (cases or found)),
     )
+
+
+def _ledgers(root: EvidenceRoot) -> tuple[dict[str, Any], ...]:
+    """Returns the entries of the execution that is analysed, then those of the analysis where it is kept elsewhere."""
+    execution = EvidenceRoot(root.execution_root)
+    return (*read_ledger(execution), *(read_ledger(root) if root.execution_path is not None else ()))
 
 
 def _conclude(root: EvidenceRoot, case: CaseReport, seal: ExperimentSeal | None) -> CaseReport:

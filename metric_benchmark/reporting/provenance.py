@@ -110,9 +110,15 @@ def describe_provenance(data: ReportData) -> list[tuple[str, str]]:
     if data.manifest is not None:
         lines += [(f"Index of {case} (SHA-256)", entry.index_sha256) for case, entry in data.manifest.cases.items()]
     for entry in data.ledger:
-        if "hypothes" in str(entry.get("kind")):
-            digest = next((str(v) for k, v in entry.items() if k.endswith("sha256")), "")
-            lines.append(("Hypotheses registered", f"{entry.get('at')} {digest}".strip()))
+        if entry.get("kind") == "hypotheses":
+            n_claims = len(entry.get("hypotheses", []))
+            lines.append(
+                (
+                    f"Registered of {entry.get('case')}",
+                    f"{moment(entry.get('at'))}: {n_claims} hypotheses and how they are judged; "
+                    f"SHA-256 {entry.get('sha256')}",
+                )
+            )
     return lines
 
 
@@ -134,7 +140,8 @@ def describe_case(case: CaseReport) -> list[tuple[str, str]]:
         lines.append(("Seed and replicates", f"{record.seed}, {record.replicates}"))
         claims: list[Any] = case.selection.correlation.get("hypotheses", []) if case.selection else []
         digest = f"; SHA-256 {digest_json(claims)}" if claims else ""
-        lines.append(("Hypotheses", f"{len(claims)}, {_REGISTRATION[record.registration]}{digest}"))
+        changes = f" ({', '.join(record.registration_changes)})" if record.registration_changes else ""
+        lines.append(("Hypotheses", f"{len(claims)}, {_REGISTRATION[record.registration]}{changes}{digest}"))
         lines.append(("Subsets were chosen using", record.chosen_using))
     if case.subsets is not None and case.subsets.generator is not None:
         made = ", ".join(f"{key}: {value}" for key, value in case.subsets.generator.items())

@@ -121,6 +121,16 @@ def _numbers(row: Mapping[str, Any], found: MetricCorrelation) -> str:
     return "; ".join(parts)
 
 
+def describe_registration(record: Correlation) -> str:
+    """Says whether a case's claims were on record before anybody could know their outcome."""
+    if record.registration == "before_data":
+        return "Registered before the data."
+    if record.registration == "after_data":
+        what = ", ".join(record.registration_changes) or "the hypothesis"
+        return f"Changed after the data: exploratory. Other than registered: {what}."
+    return "Whether this was registered before the data is not on record."
+
+
 def _caveats(row: Mapping[str, Any], record: Correlation, found: MetricCorrelation) -> tuple[str, ...]:
     caveats: list[str] = []
     if row["label"] == "wiring test":
@@ -129,8 +139,8 @@ def _caveats(row: Mapping[str, Any], record: Correlation, found: MetricCorrelati
         caveats.append("Null metric: it knows only how many tasks a suite has. A real metric must beat it.")
     elif row["label"]:
         caveats.append(sentence(row["label"]))
-    if found.verdict.verdict != "not_tested" and record.registration == "after_data":
-        caveats.append("The hypothesis was changed after the data: exploratory.")
+    if found.verdict.verdict != "not_tested":
+        caveats.append(describe_registration(record))
     if found.finding == "not separable from volume" and found.verdict.verdict == "supported":
         caveats.append("Whether it matters which items are covered, or only how many, could not be told apart.")
     limits = [words(text) for text in found.limits if text != row["partial_rho_reason"]]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from metric_benchmark.config.models import KillRuleConfig
 from metric_benchmark.errors import ConfigError
 from metric_benchmark.multiplicity import P_TOLERANCE
-from metric_benchmark.records.scores import MutantKills
+from metric_benchmark.records.scores import MutantKills, TaskKill
 from metric_benchmark.scoring.eligibility import REWARD_TOLERANCE
 from metric_benchmark.scoring.exact import boschloo_table, fisher_table
 
@@ -91,8 +91,10 @@ class AttemptRedraw:
             ConfigError: rewards are graded, so pass counts do not say what the kill rule saw.
         """
         cells = [[record.tasks[task] for record in mutants] for task in mutants[0].tasks]
-        if any(cell.test == "attempt_permutation" for row in cells for cell in row):
-            raise ConfigError("resampling attempts needs rewards of 0 and 1; leave it out for graded rewards")
+        if any(_is_graded(cell) for row in cells for cell in row):
+            raise ConfigError(
+                "`correlation.resample_attempts` needs rewards of 0 and 1, but this case has graded ones; leave it out"
+            )
 
         def table(name: str) -> Ints:
             return np.array([[getattr(cell, name) for cell in row] for row in cells], dtype=np.int64)
@@ -111,6 +113,17 @@ class AttemptRedraw:
         baseline = rng.binomial(self.n_baseline, self.baseline_passed / np.maximum(self.n_baseline, 1))
         mutant = rng.binomial(self.n_mutant, self.mutant_passed / np.maximum(self.n_mutant, 1))
         return kills_from_counts(self.rule, baseline, self.n_baseline, mutant, self.n_mutant, min_valid=self.min_valid)
+
+
+def _is_graded(cell: TaskKill) -> bool:
+    """Whether a mean reward is another than the share of the attempts that passed."""
+    sides = (
+        (cell.mean_baseline, cell.n_baseline_passed, cell.n_baseline),
+        (cell.mean_mutant, cell.n_mutant_passed, cell.n_mutant),
+    )
+    return any(
+        mean is not None and abs(mean * n - n_passed) > REWARD_TOLERANCE * max(n, 1) for mean, n_passed, n in sides
+    )
 
 
 @dataclass(frozen=True)

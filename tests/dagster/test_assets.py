@@ -99,6 +99,38 @@ def test_inputs_are_observed_with_the_config_hash_that_results_record(finished: 
     assert observed["tiny|lazy"] != observed["tiny|same"]
 
 
+def test_claims_are_registered_by_the_first_materialisation_and_a_later_change_is_named(
+    finished: Any, make_shell: Any, tmp_path: Path
+) -> None:
+    record = json.loads((finished.output / "analysis/tiny/correlation.json").read_text())
+    assert record["registration"] == "before_data"
+    shutil.copytree(finished.output, tmp_path / "out")
+    shutil.copytree(finished.experiment.parent, tmp_path / "experiment")
+    settings = tmp_path / "experiment/analysis.yaml"
+    settings.write_text(
+        settings.read_text().replace("seed: 1", "seed: 1, hypotheses: [{metric: synthetic, minimum_effect: 0.1}]")
+    )
+    shell = make_shell(tmp_path / "experiment/experiment.yaml")
+    for key in ("tiny|control-1", "tiny|lazy", "tiny|same"):
+        assert shell.run("mutant_scores", key=key).success
+    assert shell.run("subset_scores", "coverage", "correlation", key="tiny").success
+    record = json.loads((tmp_path / "out/analysis/tiny/correlation.json").read_text())
+    assert (record["registration"], record["registration_changes"]) == (
+        "after_data", ["the hypotheses", "the settings of their metrics"],
+    )  # fmt: skip
+    assert "changed after the data" in shell.metadata("correlation", "tiny")["warnings"].md_str
+
+
+def test_the_report_asset_says_what_the_cases_say_together(finished: Any) -> None:
+    rows = [record.data for record in finished.metadata("report")["pooled"].records]
+    assert [(row["metric"], row["n_cases"]) for row in rows] == [("suite_size", 0), ("synthetic", 0)]
+    assert rows[0]["remarks"].startswith("0 cases; fewer than 3 are listed, not pooled; tiny is left out: ")
+    seal = json.loads((finished.output / "experiment.json").read_text())
+    verdicts = {case: {m: c["verdict"]["verdict"] for m, c in found["conclusions"].items()}
+                for case, found in seal["cases"].items()}  # fmt: skip
+    assert verdicts == {case: found["verdicts"] for case, found in seal["cases"].items()}
+
+
 def test_the_report_asset_seals_and_writes_the_report(finished: Any) -> None:
     seal = json.loads((finished.output / "experiment.json").read_text())
     assert sorted(seal["cases"]) == ["other", "tiny"]

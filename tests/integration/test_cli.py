@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from metric_benchmark.cli.app import main
 from metric_benchmark.execution.sandbox import running_sandboxes
 from metric_benchmark.records.base import comparable
 
@@ -108,6 +109,37 @@ def test_changed_inputs_are_refused_with_what_would_be_paid_for_again(first):
     finally:
         case.write_text(before)
         call("sign", here / "exp")
+
+
+def test_claims_are_registered_before_the_data_and_a_later_change_is_named(first, capsys):
+    here, _, _ = first
+    (entry,) = [e for e in map(json.loads, (here / "out/ledger.jsonl").read_text().splitlines()) if "parts" in e]
+    assert entry["hypotheses"] == [
+        {"metric": "tool_bigrams", "direction": "greater", "minimum_effect": 0.1, "alpha": 0.05}
+    ]
+    assert "Registered before the data." in (here / "out/report.html").read_text()
+    settings = here / "exp/analysis.yaml"
+    before = settings.read_text()
+    gates = before + "gates: {accept: [inconclusive], require_registration: true}\n"
+    changed = gates.replace("minimum_effect: 0.1", "minimum_effect: 0.3").replace("seed: 1", "resample_attempts: true")
+    try:
+        for text, status, found in (
+            (gates, 0, "passed  errands: hypotheses registered: found before data"),
+            (changed, 1, "FAILED  errands: hypotheses registered: found after data"),
+        ):
+            settings.write_text(text)
+            out = here / f"registered-{status}"
+            assert main(["run-experiment", str(here / "exp"), "--results", str(here / "out"), "-o", str(out)]) == 0
+            capsys.readouterr()
+            assert main(["check", str(out)]) == status
+            assert found in capsys.readouterr().out
+        report = (here / "registered-1/report.html").read_text()
+        assert "Changed after the data: exploratory." in report
+        assert "Other than registered: the hypotheses, the correlation settings." in report
+        record = json.loads((here / "registered-1/analysis/errands/correlation.json").read_text())
+        assert record["metrics"]["tool_bigrams"]["interval"]["resampled"] == "tasks_mutants_and_attempts"
+    finally:
+        settings.write_text(before)
 
 
 def children(pid: int) -> set[int]:

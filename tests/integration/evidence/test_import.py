@@ -16,6 +16,7 @@ from metric_benchmark.evidence.ledger import read_ledger
 from metric_benchmark.evidence.reader import read_index, read_raw_results, read_record
 from metric_benchmark.pins import sign_experiment
 from metric_benchmark.pipeline.importing import find_variant, import_jobs
+from metric_benchmark.records.correlation import Correlation
 from metric_benchmark.records.execution import RunPlan
 
 pytestmark = pytest.mark.harbor
@@ -75,6 +76,8 @@ def test_a_job_becomes_a_run_and_its_trials_count(finished, job, tmp_path):
     assert (evals.n_run, evals.n_kept) == (6, 2)
     seal = coordinator.analyse_saved(run)
     assert (seal.native_validation, seal.environments) == ("done", ["local"])
+    # What was adopted may be older than any claim.
+    assert read_record(root.correlation("words"), Correlation).registration == "unknown"
 
 
 def test_the_command_line_says_what_it_did(finished, job, tmp_path, capsys):

@@ -22,6 +22,7 @@ from metric_benchmark.multiplicity import adjust_holm
 from metric_benchmark.records.base import Undefined
 from metric_benchmark.records.correlation import Correlation
 from metric_benchmark.scoring import assess_eligibility, score_case, score_mutant
+from metric_benchmark.scoring.counts import AttemptRedraw
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "data" / "statistics.json").read_text())
 SETTINGS = ScoringConfig(kill_rule=KillRuleConfig(name="deterministic"))
@@ -303,6 +304,34 @@ def test_two_claims_about_one_metric_are_refused():
     kills, cover, subsets = big_case()
     with pytest.raises(ConfigError, match="names a metric twice"):
         run(scored(kills, subsets), {"c": items_metric(cover)}, subsets, claims("c", "c"))
+
+
+def test_attempts_are_drawn_again_on_the_tasks_a_metric_measured_whatever_the_number_of_processes():
+    kills, cover, subsets = big_case(4)
+    tasks = [f"t{i}" for i in range(len(kills))]
+    settings = ScoringConfig(kill_rule=KillRuleConfig(name="exact"))
+    eligibility = assess_eligibility(tasks, None, settings)
+    # Kills are seen in most attempts, not in all; the baseline passes nearly always.
+    baseline = {task: [1.0] * 9 + [float(i % 4 > 0)] for i, task in enumerate(tasks)}
+    attempts = [
+        {
+            task: [float(not k)] * 4 + [float(not k or i % 3 > 0)]
+            for i, (task, k) in enumerate(zip(tasks, row, strict=True))
+        }
+        for row in np.asarray(kills).T
+    ]
+    records = [score_mutant(settings, eligibility, baseline, a, variant=f"m{j}") for j, a in enumerate(attempts)]
+    scores, redraw = score_case(eligibility, records, subsets), AttemptRedraw.of(settings.kill_rule, 2, records)
+    metric = items_metric(cover)
+    del metric["tasks"]["t0"]
+    plain = run(scores, {"c": metric}, subsets).metrics["c"]
+    found = [run(scores, {"c": metric}, subsets, redraw=redraw, processes=n).metrics["c"] for n in (1, 2)]
+    assert found[0] == found[1]
+    assert found[0].test == plain.test
+    assert (plain.interval.resampled, found[0].interval.resampled) == (
+        "tasks_and_mutants", "tasks_mutants_and_attempts",
+    )  # fmt: skip
+    assert found[0].interval.stderr_z != plain.interval.stderr_z
 
 
 def test_tasks_that_a_metric_could_not_measure_take_no_part_in_its_test():

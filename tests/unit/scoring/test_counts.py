@@ -61,8 +61,9 @@ def test_attempts_that_all_agree_are_redrawn_to_themselves():
     assert 20 < sum(draws) < 180
 
 
-def test_graded_rewards_cannot_be_redrawn_from_counts():
-    config = ScoringConfig(kill_rule=KillRuleConfig(name="exact"))
+@pytest.mark.parametrize("rule", [{"name": "exact"}, {"name": "threshold", "drop": 0.3}])
+def test_graded_rewards_cannot_be_redrawn_from_counts(rule):
+    config = ScoringConfig(kill_rule=KillRuleConfig(**rule))
     eligibility = assess_eligibility(["a"], None, config)
     record = score_mutant(config, eligibility, {"a": [0.5, 1.0]}, {"a": [0.2, 0.0]}, variant="m")
     with pytest.raises(ConfigError, match="rewards of 0 and 1"):

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registers what is claimed of a case, and how it will be judged, in the ledger before its first mutant is tried."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from metric_benchmark.config import Case, Experiment
+from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.ledger import append_entry, read_ledger
+from metric_benchmark.evidence.locks import lock_ledger
+from metric_benchmark.hashing import digest_json
+from metric_benchmark.pipeline.inputs import ExperimentRun
+from metric_benchmark.records.correlation import Registration
+
+#: Kind of the ledger's entries about a case's claims.
+KIND = "hypotheses"
+_NOT_MUTANTS = re.compile(r"baseline|screening|control-\d+")
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What the ledger says about a case's claims; `changed` names what is another now than what was registered."""
+
+    state: Registration
+    changed: tuple[str, ...] = ()
+
+
+def register_claims(run: ExperimentRun, case_id: str) -> None:
+    """Enters a case's claims in the ledger when its first trial is about to run; the caller holds the evidence root.
+
+    They may be amended, by another entry, until the first trial of a mutant: before, nobody can know any kill.
+    """
+    case = run.experiment.case(case_id)
+    parts = plan_parts(run.experiment, case)
+    with lock_ledger(run.root):
+        entries = read_ledger(run.root)
+        if _has_data(entries, case_id):
+            return
+        known = _last_parts(entries, case_id)
+        if known != parts:
+            claims = [claim.model_dump(mode="json") for claim in run.experiment.analysis.correlation.hypotheses]
+            append_entry(run.root, KIND, case=case_id, sha256=digest_json(parts), parts=parts, hypotheses=claims)
+
+
+def find_registration(run: ExperimentRun, case_id: str) -> Registered:
+    """Compares what a case's claims are now with what its evidence says was registered before the data.
+
+    Unknown where nothing was registered, and where results were imported: those may be older than the claims.
+    """
+    entries = read_ledger(EvidenceRoot(run.root.execution_root))
+    known = _last_parts(entries, case_id)
+    if known is None or any(entry["kind"] == "import" and entry.get("case") == case_id for entry in entries):
+        return Registered("unknown")
+    now = plan_parts(run.experiment, run.experiment.case(case_id))
+    changed = tuple(name for name in now if now[name] != known.get(name))
+    return Registered("after_data" if changed else "before_data", changed)
+
+
+def plan_parts(experiment: Experiment, case: Case) -> dict[str, str]:
+    """Digests all that could be changed to get another verdict from the same trials, by what it is called.
+
+    Settings at their default are left out, so that a setting which a later version adds changes nothing.
+    """
+
+    def plain(settings: BaseModel) -> dict[str, Any]:
+        return settings.model_dump(mode="json", exclude_defaults=True)
+
+    analysis = experiment.analysis
+    claimed = {claim.metric for claim in analysis.correlation.hypotheses}
+    metrics = {m.name: plain(m) for m in analysis.coverage if m.name in claimed}
+    correlation = plain(analysis.correlation)
+    claims = correlation.pop("hypotheses", [])
+    return {
+        "the hypotheses": digest_json(sorted(claims, key=lambda claim: str(claim["metric"]))),
+        "the settings of their metrics": digest_json(metrics),
+        "the scoring settings": digest_json(plain(analysis.scoring)),
+        "the correlation settings": digest_json(correlation),
+        "the subsets": digest_json(plain(case.subsets)),
+    }
+
+
+def _last_parts(entries: Sequence[Mapping[str, Any]], case_id: str) -> dict[str, str] | None:
+    found = [entry["parts"] for entry in entries if entry["kind"] == KIND and entry.get("case") == case_id]
+    return found[-1] if found else None
+
+
+def _has_data(entries: Sequence[Mapping[str, Any]], case_id: str) -> bool:
+    """Whether a trial of a mutant of the case was started, or results of the case were adopted."""
+    started: set[tuple[str, str, str]] = set()
+    for entry in entries:
+        if entry.get("case") != case_id or entry["kind"] not in ("reserve", "settle", "import"):
+            continue
+        run = (entry["variant"], entry["folder"], entry["run"])
+        if entry["kind"] == "import" or (entry["kind"] == "reserve" and not _NOT_MUTANTS.fullmatch(run[0])):
+            started.add(run)
+        elif entry["kind"] == "settle" and not entry["n_trials"]:
+            started.discard(run)
+    return bool(started)
