@@ -43,6 +43,7 @@ KINDS = {
     "trial result": "execution/*/*/*/jobs/*/*/result.json",
     "reward": "execution/*/*/*/jobs/*/*/verifier/reward.*",
     "trajectory": "execution/*/*/*/jobs/*/*/agent/trajectory.json",
+    "ledger": "ledger.jsonl",
     "validation": "validation.json",
     "guard": "experiment-inputs.json",
     "experiment": "experiment.json",
@@ -96,7 +97,7 @@ def _who_notices(experiment: Path, root: EvidenceRoot) -> tuple[str | None, str]
     except EvidenceError as error:
         return "reader", str(error)
     try:
-        require_valid(run.root, validate_results(run))
+        require_valid(run.root, validate_results(run).report)
     except EvidenceError as error:
         return "validate-results", str(error)
     return None, ""

@@ -222,7 +222,7 @@ def verify(experiment: Path, output: Path) -> None:
     from metric_benchmark.pipeline.validation import require_valid, validate_results
 
     run = open_run(experiment, None, results=output, level="analysis")
-    report = validate_results(run)
+    report = validate_results(run).report
     require_valid(run.root, report)
     print(f"  {report.n_trials} trials, {report.n_files} digests compared", file=sys.stderr)
 

@@ -181,7 +181,7 @@ def _write_task(folder: Path, word: str, slow_s: float) -> None:
     for name in ("environment", "tests", "solution"):
         (folder / name).mkdir(parents=True)
     (folder / "task.toml").write_text(
-        'version = "1.0"\n[agent]\ntimeout_sec = 60.0\n[verifier]\ntimeout_sec = 60.0\n'
+        'version = "1.0"\n[agent]\ntimeout_sec = 300.0\n[verifier]\ntimeout_sec = 300.0\n'
         '[environment]\ndocker_image = "debian:bookworm-slim"\n'
     )
     (folder / "instruction.md").write_text(f"Write the word {word} to /app/out.txt.\n")

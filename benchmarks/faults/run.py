@@ -69,7 +69,7 @@ def _kill_many(
         again = run(experiment, output)
         found = problems_of(output, records) if again.status == 0 else [again.log]
         found += [f"still running: {left}" for left in zygote.left()]
-        found += [] if zygote.mounts() == before else ["mounts have changed"]
+        found += [f"still mounted: {mount}" for mount in zygote.mounts() if mount not in before]
         if found:
             failures.append({"in": name, "kill": str(kill), "status": again.status, "problems": found})
             if options.keep is not None:

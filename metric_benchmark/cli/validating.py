@@ -50,7 +50,10 @@ def validate_results(
     from metric_benchmark.pipeline.validation import validate_results as validate
 
     run = open_run(experiment, None, results=results, run_id=run_id, level="analysis")
-    report = validate(run)
+    done = validate(run)
+    report = done.report
+    if done.not_saved is not None:
+        warn(f"{done.not_saved}, so that this report is not kept there: a later analysis will not know of it")
     if as_json:
         say_json(report.to_json())
     require_valid(run.root, report)
@@ -68,8 +71,9 @@ def validate_results(
         ],
     )
     if report.n_other_runs:
-        say(f"{plural(report.n_other_runs, 'run')} of other settings beside them: no result rests on them")
-    say(f"valid: the native evidence is what the records say ({run.root.validation})")
+        say(f"{plural(report.n_other_runs, 'run')} of other settings beside them: their digests were compared as well")
+    kept = f" ({run.root.validation})" if done.not_saved is None else ""
+    say(f"valid: the native evidence is what the records say{kept}")
 
 
 def import_results(

@@ -22,6 +22,7 @@ from metric_benchmark.config.models import (
     ExperimentConfig,
     SubsetsConfig,
 )
+from metric_benchmark.config.public_variables import public_variable_problems
 from metric_benchmark.config.yaml_source import Location, YamlSource
 from metric_benchmark.errors import ConfigError, PinError, Problem
 from metric_benchmark.hashing import digest_bytes, digest_folder
@@ -156,6 +157,9 @@ def load_experiment(path: Path | str, *, level: Level = "all", verify: bool = Tr
             if case is not None:
                 cases.append(case)
         _unique_cases(out, cases_source, cases)
+    if execution_source and execution:
+        sources = [execution_source, *([analysis_source] if analysis_source else []), *(case.source for case in cases)]
+        out.problems += public_variable_problems(execution_source, execution.public_variables, sources)
     out.finish()
     # `finish` has raised unless everything is there.
     assert cases_source is not None

@@ -273,6 +273,8 @@ class ExecutionConfig(Config):
     reward_key: str = Field(min_length=1)
     budget: BudgetConfig = BudgetConfig()
     max_trials_without_verdict: Int = Field(default=0, ge=0)
+    #: Variables that are referred to and hold no secret, so that their values may stand in the evidence.
+    public_variables: tuple[str, ...] = ()
 
 
 class KillRuleConfig(Config):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The append-only ledger: what was reserved from the budget and what it came to, hypotheses registered, seals.
 
+Every line carries the digest of its own bytes, so that a changed number is noticed.
+
 A process reads every line once: what it read before is kept, and the next look goes on from there. So a run of many
 jobs costs no more per job at its end than at its start.
 """
@@ -19,10 +21,16 @@ from metric_benchmark.config.models import BudgetConfig
 from metric_benchmark.errors import EvidenceError
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import lock_ledger
+from metric_benchmark.evidence.stamps import STAMP, stamp_problem, stamped
 from metric_benchmark.evidence.writes import append_line
-from metric_benchmark.hashing import canonical_json
 
 type RunKey = tuple[str, str, str, str]
+
+#: What entries held before lines carried a digest. A line without one may have no other key: else that of the digest
+#: is what was damaged.
+_UNSTAMPED = frozenset(
+    {"kind", "at", "case", "variant", "folder", "run", "n_trials", "cost_usd", "n_without_cost", "evidence_sha256"}
+)
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,7 @@ def read_ledger(root: EvidenceRoot) -> list[dict[str, Any]]:
 def append_entry(root: EvidenceRoot, kind: str, **fields: Any) -> None:
     """Appends one entry. The caller holds the ledger's lock."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    append_line(root.ledger, canonical_json({"kind": kind, "at": now, **fields}))
+    append_line(root.ledger, stamped({"kind": kind, "at": now, **fields}).removesuffix(b"\n"))
 
 
 def spent(root: EvidenceRoot, budget: BudgetConfig) -> Spent:
@@ -208,7 +216,7 @@ def _read_on(root: EvidenceRoot) -> _Sums:
         try:
             sums.add(entry)
         except (KeyError, TypeError):
-            raise _damaged(path, sums.n_lines + 1) from None
+            raise _damaged(path, sums.n_lines + 1, "expected one JSON object of ours") from None
         sums.n_lines += 1
         sums.n_bytes += len(line) + 1
         sums.last_line = line
@@ -227,19 +235,31 @@ def _goes_on(handle: int, status: os.stat_result, sums: _Sums) -> bool:
 def _entries(path: Path, data: bytes, number: int) -> list[tuple[dict[str, Any], bytes]]:
     """Parses whole lines; what follows the last newline was cut short and is no entry."""
     found: list[tuple[dict[str, Any], bytes]] = []
-    for offset, line in enumerate(data.split(b"\n")[:-1]):
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            entry = None
-        if not isinstance(entry, dict) or "kind" not in entry:
-            raise _damaged(path, number + offset)
-        found.append((entry, line))  # pyright: ignore[reportUnknownArgumentType]
+    *lines, rest = data.split(b"\n")
+    for offset, line in enumerate(lines):
+        entry, problem = _parse(line)
+        if problem is not None:
+            raise _damaged(path, number + offset, problem)
+        found.append((entry, line))
+    if STAMP.encode() in rest and _parse(rest[:-1])[1] is None:
+        # Cut short it would not end after a whole entry.
+        raise _damaged(path, number + len(lines), "its end is not that of a line")
     return found
 
 
-def _damaged(path: Path, number: int) -> EvidenceError:
+def _parse(line: bytes) -> tuple[dict[str, Any], str | None]:
+    """Reads a line without its end; what is wrong with it comes second."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        entry = None
+    if not isinstance(entry, dict) or "kind" not in entry or not (STAMP in entry or entry.keys() <= _UNSTAMPED):
+        return {}, "expected one JSON object of ours"
+    return entry, stamp_problem(line + b"\n", entry)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _damaged(path: Path, number: int, why: str) -> EvidenceError:
     return EvidenceError(
-        f"{path}:{number}: damaged; expected one JSON object of ours; restore the file from a backup, or delete line "
-        f"{number}: what it says was spent or registered is then not counted, trials are not touched"
+        f"{path}:{number}: damaged: {why}; restore the file from a backup, or delete line {number}: what it says was "
+        "spent or registered is then not counted, trials are not touched"
     )

@@ -143,6 +143,11 @@ def rename(source: Path, target: Path) -> None:
         sync_folder(target.parent)
 
 
+def is_writable(folder: Path) -> bool:
+    """Whether this process may write into a folder: its rights, and a file system that is not read-only."""
+    return os.access(folder, os.W_OK)
+
+
 def make_folder(folder: Path) -> None:
     """Creates a folder and its parents, durably.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, override
 
 from harbor.agents.base import BaseAgent
+from harbor.agents.factory import AgentFactory
 
 from metric_benchmark.errors import PinError
 from metric_benchmark.hashing import digest_folder
@@ -47,6 +48,17 @@ def load_entry(bundle_dir: str, bundle_sha256: str, entry: str) -> type[BaseAgen
 
 class AgentExitedError(RuntimeError):
     """An agent's code tried to end the process; the trial is the agent's failure, and its siblings go on."""
+
+
+@functools.cache
+def guard_agents() -> None:
+    """Guards every agent Harbor makes in this process from now on, wherever its code comes from."""
+    make: Any = AgentFactory.create_agent_from_config  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+    def make_guarded(*args: Any, **kwargs: Any) -> BaseAgent:
+        return guard_exits(make(*args, **kwargs))
+
+    AgentFactory.create_agent_from_config = staticmethod(make_guarded)
 
 
 def guard_exits(agent: BaseAgent) -> BaseAgent:
@@ -86,9 +98,7 @@ class BundleAgent(BaseAgent):
         **kwargs: Any,
     ) -> BaseAgent:
         """Builds the bundle's agent with its own kwargs and those Harbor adds."""
-        return guard_exits(
-            load_entry(bundle_dir, bundle_sha256, entry)(logs_dir=logs_dir, **(agent_kwargs or {}), **kwargs)
-        )
+        return load_entry(bundle_dir, bundle_sha256, entry)(logs_dir=logs_dir, **(agent_kwargs or {}), **kwargs)
 
     @classmethod
     def agent_class(cls, kwargs: dict[str, Any]) -> type[BaseAgent]:

@@ -110,7 +110,9 @@ def other_digests(
     return dict(sorted(digests.items()))
 
 
-def compare_with_records(root: EvidenceRoot, folder: Path, found: Sequence[FoundTrial]) -> Iterator[Problem]:
+def compare_with_records(
+    root: EvidenceRoot, folder: Path, found: Sequence[FoundTrial], *, without: Path | None = None
+) -> Iterator[Problem]:
     """Yields in what a variant's native files differ from the records that were made of them.
 
     Only trials that count are compared: one without a verdict is run again anyway. A job's result.json is left out:
@@ -120,9 +122,12 @@ def compare_with_records(root: EvidenceRoot, folder: Path, found: Sequence[Found
         root: the evidence root.
         folder: the variant's folder.
         found: all its native trials.
+        without: a record to leave out.
     """
     there = {(trial.folder, trial.run, trial.outcome.trial): trial for trial in found}
     for path in sorted(folder.glob("*/raw-results.json")):
+        if path == without:
+            continue
         try:
             record = read_record(path, RawResults)
         except EvidenceError as error:

@@ -30,6 +30,7 @@ from metric_benchmark.execution.plan import FoundTrial, JobPlan, missing_attempt
 from metric_benchmark.execution.progress import OnProgress, Progress, Tally
 from metric_benchmark.execution.recorded import record_results
 from metric_benchmark.execution.runtimes import ensure_runtime
+from metric_benchmark.execution.validation import require_native
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.execution.worker import JobRequest
 from metric_benchmark.records.base import Implementation
@@ -168,7 +169,11 @@ class VariantSession:
         return not is_any and bool(self._without_verdict())
 
     def finish(self) -> VariantRun:
-        """Records and indexes what there is."""
+        """Records what there is, compares the record with the native folders, and indexes it.
+
+        Raises:
+            EvidenceError: they differ; the index stays what it was.
+        """
         variant = self._variant
         n_missing = sum(self._missing().values())
         results = record_results(
@@ -179,6 +184,8 @@ class VariantSession:
             reward_key=self._settings.reward_key,
             implementation=self._implementation,
         )
+        # Whoever reads the index scores what it names, so that what is wrong must not get there.
+        require_native(self._root, variant, results)
         is_changed = update_index(self._root, results)
         return VariantRun(results, self._tally.n_run, self._n_kept, is_changed, self._why_stopped(n_missing))
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from metric_benchmark.errors import Problem
+from metric_benchmark.errors import EvidenceError, Problem
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.execution.inventory import Inventory, Run, read_json, take_inventory
 from metric_benchmark.execution.plan import FoundTrial, choose_trials
-from metric_benchmark.execution.recorded import compare_files, compare_trial, other_digests
-from metric_benchmark.execution.task_digests import TaskDigests
+from metric_benchmark.execution.recorded import compare_files, compare_trial, compare_with_records, other_digests
+from metric_benchmark.execution.task_digests import TaskDigests, digests_of_task
+from metric_benchmark.execution.variant import Variant
 from metric_benchmark.hashing import digest_json
 from metric_benchmark.keys import config_hash
 from metric_benchmark.records.execution import RawResults, Trial
@@ -45,6 +46,23 @@ class NativeCheck:
         self.problems += other.problems
 
 
+def require_native(root: EvidenceRoot, variant: Variant, results: RawResults) -> None:
+    """Compares a variant's new record with its native folders; nothing enters an index before.
+
+    Raises:
+        EvidenceError: they differ; every deviation is named.
+    """
+    tasks = {
+        task.id: digests_of_task(
+            task.id, task.path, task.sha256, [trial for trial in results.trials if trial.task == task.id]
+        )
+        for task in variant.tasks
+    }
+    check = validate_variant(root, results, tasks, reward_key=results.reward_key or "")
+    if check.problems:
+        raise EvidenceError(check.problems)
+
+
 def validate_variant(
     root: EvidenceRoot, results: RawResults, tasks: Mapping[str, TaskDigests], *, reward_key: str
 ) -> NativeCheck:
@@ -66,6 +84,10 @@ def validate_variant(
     current = [run for run in found.runs if not wanted.isdisjoint(task.trial_key for task in run.plan.tasks)]
     check.n_other_runs = len(found.runs) - len(current)
     check.problems += _compare_record(root, results, found, keys, check)
+    # No result rests on records of other settings, but trials in them may count again.
+    folder = root.variant(results.case, results.variant)
+    current_record = root.config(results.case, results.variant, results.config_hash) / "raw-results.json"
+    check.problems += compare_with_records(root, folder, found.trials, without=current_record)
     trials: dict[tuple[str, str], list[FoundTrial]] = defaultdict(list)
     for trial in found.trials:
         trials[trial.folder, trial.run].append(trial)

@@ -115,6 +115,9 @@ async def _run(request: JobRequest, emit: Emit) -> None:
     from harbor.models.job.config import JobConfig
     from harbor.trial.hooks import TrialEvent
 
+    from metric_benchmark.execution.agents import guard_agents
+
+    guard_agents()
     os.environ.update(request.environment)
     if request.variables:
         os.environ.update(request.variables | owner_variable())

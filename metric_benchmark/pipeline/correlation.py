@@ -9,7 +9,7 @@ from metric_benchmark.correlation import correlate
 from metric_benchmark.evidence.reader import read_record
 from metric_benchmark.evidence.writes import write_record
 from metric_benchmark.hashing import digest_file, digest_json
-from metric_benchmark.pipeline.inputs import ExperimentRun, freeze_inputs
+from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.provenance import Provenance, current_record, require_current
 from metric_benchmark.pipeline.registration import find_registration
 from metric_benchmark.records.correlation import Correlation
@@ -26,7 +26,7 @@ def correlate_case(run: ExperimentRun, case_id: str) -> Correlation:
         ConfigError: attempts are to be drawn again, but rewards are graded.
         EvidenceError: mutant scores or coverage are missing, damaged or out of date.
     """
-    inputs = freeze_inputs(run, case_id)
+    inputs = run.inputs(case_id)
     scores = _verified_scores(run, case_id)
     coverage = _verified_coverage(run, case_id)
     settings = run.experiment.analysis.correlation

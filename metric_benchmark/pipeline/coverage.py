@@ -12,7 +12,7 @@ from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.reader import read_raw_results, read_record
 from metric_benchmark.evidence.writes import write_record
 from metric_benchmark.hashing import digest_json
-from metric_benchmark.pipeline.inputs import CaseInputs, ExperimentRun, freeze_inputs, raw_digests
+from metric_benchmark.pipeline.inputs import CaseInputs, ExperimentRun, raw_digests
 from metric_benchmark.pipeline.provenance import Provenance
 from metric_benchmark.pipeline.saved import recall_answers
 from metric_benchmark.records.coverage import CoverageRecord
@@ -31,7 +31,7 @@ def measure_case(run: ExperimentRun, case_id: str, *, replay: bool = False) -> C
         EvidenceError: the baseline's results or a trajectory are missing or damaged.
         MetricError: a metric failed, or `replay` found no cached answer.
     """
-    inputs = freeze_inputs(run, case_id)
+    inputs = run.inputs(case_id)
     index = run.index(case_id)
     metrics = [MetricSpec(**metric) for metric in inputs.metrics.metrics]
     record = measure_metrics(run, inputs, metrics, replay=replay)

@@ -19,12 +19,12 @@ from metric_benchmark.execution.inventory import find_trials, next_run, read_jso
 from metric_benchmark.execution.outcomes import part
 from metric_benchmark.execution.recorded import PLAN_SUFFIX, record_results
 from metric_benchmark.execution.task_digests import digests_of_task
+from metric_benchmark.execution.validation import require_native
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.hashing import digest_file
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.provenance import implementation
 from metric_benchmark.pipeline.saved import require_own_execution
-from metric_benchmark.pipeline.validation import validate_fresh
 from metric_benchmark.records.execution import PlannedTask, RawResults, RunPlan
 from metric_benchmark.variants import resolve_variants
 
@@ -115,8 +115,8 @@ def import_jobs(run: ExperimentRun, variant: Variant, jobs: Path) -> Import:
                 reward_key=reward_key,
                 implementation=implementation("execution"),
             )
+            require_native(run.root, variant, results)
             update_index(run.root, results)
-        validate_fresh(run, results)
     return Import(runs, left_out, results)
 
 

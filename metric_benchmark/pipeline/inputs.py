@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from metric_benchmark.config import Case, Experiment
@@ -25,10 +25,18 @@ class ExperimentRun:
     experiment: Experiment
     root: EvidenceRoot
     run_id: str
+    _frozen: dict[str, CaseInputs] = field(default_factory=lambda: {}, init=False, repr=False, compare=False)
 
     def index(self, case_id: str) -> CaseIndex:
         """Reads the index of a case of this run."""
         return read_index(self.root, case_id, run_id=self.run_id)
+
+    def inputs(self, case_id: str) -> CaseInputs:
+        """Returns the inputs of a case's analysis: written and verified once, then the same for every stage."""
+        found = self._frozen.get(case_id)
+        if found is None or not all((self.root.analysis(case_id) / name).is_file() for name in found.files()):
+            found = self._frozen[case_id] = freeze_inputs(self, case_id)
+        return found
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,15 @@ class CaseInputs:
         """Task ids by subset."""
         return {subset: list(tasks) for subset, tasks in self.subsets.subsets.items()}
 
+    def files(self) -> dict[str, Record]:
+        """The files they are frozen in, below the case's analysis."""
+        return {
+            "subsets.json": self.subsets,
+            "coverage-config.json": self.metrics,
+            "case-description.json": self.description,
+            "selection.json": self.selection,
+        }
+
 
 def freeze_inputs(run: ExperimentRun, case_id: str) -> CaseInputs:
     """Writes the inputs of a case's analysis; an analysis made from other settings is moved aside, not overwritten.
@@ -54,12 +71,7 @@ def freeze_inputs(run: ExperimentRun, case_id: str) -> CaseInputs:
     case = run.experiment.case(case_id)
     inputs = case_inputs(run.experiment, case)
     folder = run.root.analysis(case_id)
-    files: dict[str, Record] = {
-        "subsets.json": inputs.subsets,
-        "coverage-config.json": inputs.metrics,
-        "case-description.json": inputs.description,
-        "selection.json": inputs.selection,
-    }
+    files = inputs.files()
     with lock_case(run.root, case_id):
         if folder.exists() and any(_differs(folder / name, record) for name, record in files.items()):
             for number in itertools.count(1):

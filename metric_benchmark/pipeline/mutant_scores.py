@@ -9,7 +9,7 @@ from metric_benchmark.evidence.reader import read_raw_results
 from metric_benchmark.evidence.writes import write_record
 from metric_benchmark.hashing import digest_file, digest_json
 from metric_benchmark.pipeline.inertness import compare_with_baseline
-from metric_benchmark.pipeline.inputs import CaseInputs, ExperimentRun, freeze_inputs, raw_digests
+from metric_benchmark.pipeline.inputs import CaseInputs, ExperimentRun, raw_digests
 from metric_benchmark.pipeline.provenance import Provenance, current_record
 from metric_benchmark.records.execution import CaseIndex, RawResults
 from metric_benchmark.records.scores import Eligibility, MutantKills, MutantScores
@@ -28,7 +28,7 @@ class _Case:
 
     @classmethod
     def load(cls, run: ExperimentRun, case_id: str) -> _Case:
-        inputs, index = freeze_inputs(run, case_id), run.index(case_id)
+        inputs, index = run.inputs(case_id), run.index(case_id)
         has_screening = "screening" in inputs.selection.variants
         return cls(
             run=run,

@@ -11,7 +11,6 @@ from metric_benchmark.pipeline.checking import refuse_variants
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.provenance import implementation
 from metric_benchmark.pipeline.registration import register_claims
-from metric_benchmark.pipeline.validation import validate_fresh
 from metric_benchmark.variants import resolve_variants
 
 
@@ -34,7 +33,7 @@ def run_raw_results(run: ExperimentRun, case_id: str, variant_id: str, on_progre
     with lock_root(run.root, "shared"):
         open_root(run.root, run.run_id, implementation("execution"))
         register_claims(run, case_id)
-        done = run_variant(
+        return run_variant(
             run.root,
             variant,
             run.experiment.execution,
@@ -42,5 +41,3 @@ def run_raw_results(run: ExperimentRun, case_id: str, variant_id: str, on_progre
             implementation=implementation("execution"),
             on_progress=on_progress,
         )
-        validate_fresh(run, done.results)
-        return done

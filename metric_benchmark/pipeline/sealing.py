@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from metric_benchmark.config import load_experiment
-from metric_benchmark.errors import ConfigError
+from metric_benchmark.errors import ConfigError, EvidenceError
 from metric_benchmark.evidence.index import complete_manifest, read_execution_manifest, write_manifest
 from metric_benchmark.evidence.ledger import append_entry
 from metric_benchmark.evidence.locks import lock_ledger
@@ -16,20 +16,13 @@ from metric_benchmark.evidence.reader import read_case_results, read_record
 from metric_benchmark.evidence.writes import write_record
 from metric_benchmark.hashing import digest_file
 from metric_benchmark.pipeline.conclusion import conclude_cases, pool_cases
-from metric_benchmark.pipeline.inputs import ExperimentRun
+from metric_benchmark.pipeline.inputs import ExperimentRun, case_inputs
 from metric_benchmark.pipeline.provenance import implementation, require_current
 from metric_benchmark.pipeline.saved import note_execution_source
 from metric_benchmark.pipeline.secrets import referenced_variables, search_secrets, search_states
 from metric_benchmark.pipeline.validation import check_native, current_validation, require_valid, write_validation
-from metric_benchmark.records.analysis import (
-    CaseDescription,
-    CoverageConfig,
-    ExperimentInputs,
-    ExperimentSeal,
-    FrozenSubsets,
-    Selection,
-)
-from metric_benchmark.records.base import Record, comparable
+from metric_benchmark.records.analysis import ExperimentInputs, ExperimentSeal
+from metric_benchmark.records.base import comparable
 from metric_benchmark.records.correlation import Correlation
 from metric_benchmark.records.coverage import CoverageRecord
 from metric_benchmark.records.execution import ExecutionManifest, RawResults, Role
@@ -57,6 +50,7 @@ def seal_execution(run: ExperimentRun) -> ExecutionManifest:
     secrets = search_secrets(
         referenced_variables(run.experiment),
         [run.root.execution_root / "execution", run.root.execution_inputs, run.root.ledger],
+        public=run.experiment.execution.public_variables,
     )
     manifest = write_manifest(run.root, manifest)
     write_validation(run.root, report, secrets)
@@ -124,12 +118,12 @@ def seal_experiment(run: ExperimentRun) -> ExperimentSeal:
     """
     _check_inputs(run)
     manifest, results = _read_saved(run)
-    guard_analysis(run, manifest)
     correlations: dict[str, Correlation] = {}
     evidence = {"execution.json": digest_file(run.root.manifest)}
     for case in run.experiment.cases:
         correlations[case.case_id], files = _verify_analysis(run, case.case_id)
         evidence |= {run.root.relative(path): digest_file(path) for path in files}
+    guard_analysis(run, manifest)
     validation = current_validation(run.root)
     seal = ExperimentSeal(
         run_id=run.run_id,
@@ -172,14 +166,13 @@ def _verify_analysis(run: ExperimentRun, case_id: str) -> tuple[Correlation, lis
     """
     root = run.root
     folder = root.analysis(case_id)
-    frozen: dict[str, type[Record]] = {
-        "selection.json": Selection,
-        "subsets.json": FrozenSubsets,
-        "coverage-config.json": CoverageConfig,
-        "case-description.json": CaseDescription,
-    }
-    for name, model in frozen.items():
-        read_record(folder / name, model)
+    frozen = case_inputs(run.experiment, run.experiment.case(case_id)).files()
+    for name, record in frozen.items():
+        if read_record(folder / name, type(record)) != record:
+            raise EvidenceError(
+                f"{folder / name}: the analysis was made of other inputs than the experiment has now; run its stages "
+                "again"
+            )
     scores = read_record(root.mutant_scores(case_id), MutantScores)
     kills: list[Path] = []
     for name, sha256 in scores.evidence.items():
@@ -205,8 +198,8 @@ def _environments(results: RawResults) -> set[str]:
 
 def _search_evidence(run: ExperimentRun, validation: ValidationReport | None) -> dict[str, SecretState]:
     """Searches all evidence for secrets; not that of the execution again where its own seal has searched it."""
-    names = referenced_variables(run.experiment)
-    states = search_states(names)
+    names, public = referenced_variables(run.experiment), run.experiment.execution.public_variables
+    states = search_states(names, public=public)
     execution = run.root.execution_root / "execution"
     is_searched = validation is not None and all(
         validation.secrets.get(name) == "searched" for name, state in states.items() if state == "searched"
@@ -216,6 +209,7 @@ def _search_evidence(run: ExperimentRun, validation: ValidationReport | None) ->
         names,
         [run.root.path, *([execution] if is_elsewhere else [])],
         without=[run.root.locks, *([execution] if is_searched else [])],
+        public=public,
     )
     return states
 

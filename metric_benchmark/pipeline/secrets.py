@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +54,16 @@ def _references(value: Any) -> Iterator[str]:
         yield from _REFERENCES.findall(value)
 
 
-def search_states(names: Iterable[str], environ: Mapping[str, str] = os.environ) -> dict[str, SecretState]:
-    """Says of each variable whether its value can be searched."""
+def search_states(
+    names: Iterable[str], environ: Mapping[str, str] = os.environ, *, public: Container[str] = ()
+) -> dict[str, SecretState]:
+    """Says of each variable whether its value is searched; those of `public` are no secrets."""
     states: dict[str, SecretState] = {}
     for name in names:
         value = environ.get(name)
+        if name in public:
+            states[name] = "public"
+            continue
         states[name] = "not_set" if not value else "searched" if is_searchable(value) else "too_short"
     return states
 
@@ -77,6 +82,7 @@ def search_secrets(
     places: Iterable[Path],
     *,
     without: Iterable[Path] = (),
+    public: Container[str] = (),
     environ: Mapping[str, str] = os.environ,
 ) -> dict[str, SecretState]:
     """Searches evidence for the values of variables, and for API keys of providers that are set.
@@ -85,6 +91,7 @@ def search_secrets(
         names: the variables the experiment refers to.
         places: folders and files.
         without: folders to leave out.
+        public: variables whose values may stand there.
         environ: where the values are.
 
     Returns:
@@ -94,7 +101,7 @@ def search_secrets(
         SecretError: values were found; every file and variable is named, no value is.
         EvidenceError: a file cannot be read.
     """
-    states = search_states(names, environ)
+    states = search_states(names, environ, public=public)
     values = {name: environ[name] for name, state in states.items() if state == "searched"}
     values |= {
         name: value
@@ -110,7 +117,8 @@ def search_secrets(
                 *hits[:_MOST_NAMED],
                 *more,
                 "nothing was sealed. Take the value for known to others and replace it at its provider; then blank it "
-                "where it is in a log, or remove the folder of the variant (execution/<case>/<variant>), and run again",
+                "where it is in a log, or remove the folder of the variant (execution/<case>/<variant>), and run "
+                "again. A variable that holds no secret may be listed under `public_variables` in the execution file",
             ]
         )
     return states

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from metric_benchmark.config import Case
 from metric_benchmark.errors import EvidenceError, Problem
 from metric_benchmark.evidence.index import read_execution_manifest
 from metric_benchmark.evidence.layout import EvidenceRoot
-from metric_benchmark.evidence.locks import lock_root, lock_variant
+from metric_benchmark.evidence.ledger import read_ledger
+from metric_benchmark.evidence.locks import lock_root
 from metric_benchmark.evidence.reader import read_manifest_index, read_raw_results, read_record
-from metric_benchmark.evidence.writes import write_record
+from metric_benchmark.evidence.writes import is_writable, write_record
 from metric_benchmark.execution.task_digests import TaskDigests, digests_of_task
 from metric_benchmark.execution.validation import NativeCheck, validate_variant
 from metric_benchmark.hashing import digest_file
@@ -23,10 +25,24 @@ from metric_benchmark.records.validation import Deviation, SecretState, Validati
 from metric_benchmark.variants import variant_roles
 
 
-def validate_results(run: ExperimentRun) -> ValidationReport:
+@dataclass(frozen=True)
+class Validation:
+    """What validating saved evidence came to.
+
+    Attributes:
+        report: what was found.
+        not_saved: why the report could not be written into the evidence; None where it was.
+    """
+
+    report: ValidationReport
+    not_saved: str | None = None
+
+
+def validate_results(run: ExperimentRun) -> Validation:
     """Compares saved evidence with its native folders and writes what came of it as `validation.json`.
 
-    Task folders are compared where they are there and are what the case pins.
+    Task folders are compared where they are there and are what the case pins. Evidence in a folder that cannot be
+    written is compared all the same; nobody can change it meanwhile, so that it is not locked.
 
     Returns:
         The report; its deviations are not raised, `require_valid` does that.
@@ -35,14 +51,18 @@ def validate_results(run: ExperimentRun) -> ValidationReport:
         EvidenceError: run id, cases digest, case inventory, the manifest or an index is not this experiment's or is
             damaged; nothing is written.
         LockedError: another run uses the evidence.
-        StorageError: the report cannot be written.
+        StorageError: the disk is full.
     """
     case_ids = {case.case_id for case in run.experiment.cases}
     manifest = read_execution_manifest(run.root, run.run_id, run.experiment.cases_sha256, case_ids)
+
+    def check() -> ValidationReport:
+        return check_native(run, {case: read_manifest_index(run.root, manifest, case) for case in manifest.cases})
+
+    if not is_writable(run.root.path):
+        return Validation(check(), not_saved=f"{run.root.path} cannot be written")
     with lock_root(run.root, "exclusive"):
-        indices = {case_id: read_manifest_index(run.root, manifest, case_id) for case_id in manifest.cases}
-        report = check_native(run, indices)
-        return write_validation(run.root, report)
+        return Validation(write_validation(run.root, check()))
 
 
 def check_native(run: ExperimentRun, indices: Mapping[str, CaseIndex]) -> ValidationReport:
@@ -53,6 +73,10 @@ def check_native(run: ExperimentRun, indices: Mapping[str, CaseIndex]) -> Valida
         indices: the current index of each case.
     """
     total = NativeCheck()
+    try:
+        read_ledger(EvidenceRoot(run.root.execution_root))
+    except EvidenceError as error:
+        total.problems += error.problems
     tasks: dict[str, TaskDigests] = {}
     n_variants = 0
     for case in run.experiment.cases:
@@ -120,20 +144,6 @@ def _task_digests(case: Case, results: Iterable[RawResults]) -> dict[str, TaskDi
         )
         for task in case.config.tasks
     }
-
-
-def validate_fresh(run: ExperimentRun, results: RawResults) -> None:
-    """Compares one variant's record with its native folders, right after it ran and before anything is scored.
-
-    Raises:
-        EvidenceError: they differ; every deviation is named.
-        LockedError: another process has begun to run this variant.
-    """
-    known = _task_digests(run.experiment.case(results.case), [results])
-    with lock_variant(run.root, results.case, results.variant):
-        check = validate_variant(run.root, results, known, reward_key=run.experiment.execution.reward_key)
-    if check.problems:
-        raise EvidenceError(check.problems)
 
 
 def write_validation(

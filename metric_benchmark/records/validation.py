@@ -7,7 +7,8 @@ from typing import ClassVar, Literal
 
 from metric_benchmark.records.base import Record, Shape
 
-type SecretState = Literal["searched", "not_set", "too_short"]
+#: `public`: the experiment's files say that it is no secret.
+type SecretState = Literal["searched", "not_set", "too_short", "public"]
 
 
 class Deviation(Shape):

@@ -37,7 +37,8 @@ def check(harness, world, kill, output) -> None:
     assert again.status == 0, again.log
     assert harness.problems_of(output, world.records) == []
     assert world.zygote.left() == []
-    assert world.zygote.mounts() == world.mounts
+    # Others' mounts may end meanwhile.
+    assert set(world.zygote.mounts()) <= set(world.mounts)
     shutil.rmtree(output)
 
 

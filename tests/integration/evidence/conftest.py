@@ -8,7 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from metric_benchmark.records.execution import RawResults
 
 #: The value of the variable the agents are given; long enough to be searched for, with what escaping changes.
 TOKEN_VARIABLE, TOKEN = "MB_TEST_TOKEN", 'tk-09/af+"Zq8='
+#: A variable that is said to be no secret.
+URL_VARIABLE, URL = "MB_TEST_URL", "http://10.0.0.7:8080/v1"
 
 AGENT = '''
 import json
@@ -75,7 +78,7 @@ class Writer(BaseAgent):
         (self.logs_dir / "trajectory.json").write_text(json.dumps(found))
 '''
 TASK = {
-    "task.toml": 'version = "1.0"\n[agent]\ntimeout_sec = 30.0\n[verifier]\ntimeout_sec = 30.0\n'
+    "task.toml": 'version = "1.0"\n[agent]\ntimeout_sec = 300.0\n[verifier]\ntimeout_sec = 300.0\n'
     '[environment]\ndocker_image = "debian:bookworm-slim"\n',
     "instruction.md": "Write the word WORD to /app/out.txt.\n",
     "solution/solve.sh": "#!/bin/bash\nmkdir -p /app\necho WORD > /app/out.txt\n",
@@ -94,7 +97,8 @@ FILES: dict[str, Any] = {
         "tasks": [{"id": task, "path": f"tasks/{task}"} for task in ("one", "two")],
         "baseline": {
             "agent": {
-                "bundle": {"path": "agent"}, "entry": "writer:Writer", "env": {"SOME_TOKEN": f"${{{TOKEN_VARIABLE}}}"},
+                "bundle": {"path": "agent"}, "entry": "writer:Writer",
+                "env": {"SOME_TOKEN": f"${{{TOKEN_VARIABLE}}}", "SOME_URL": f"${{{URL_VARIABLE}}}"},
             }
         },
         "mutants": [
@@ -109,6 +113,7 @@ FILES: dict[str, Any] = {
     },
     "execution.yaml": {
         "schema": "metric-benchmark/execution/v1", "environment": "local", "reward_key": "reward",
+        "public_variables": [URL_VARIABLE],
         "roles": {"baseline": {"attempts": 1}, "control": {"count": 1, "attempts": 1}, "mutant": {"attempts": 1}},
     },
     "analysis.yaml": {
@@ -147,7 +152,8 @@ class Called:
 def call(*words: str | Path, **variables: str) -> Called:
     """Runs the command line in a process of its own."""
     command = [sys.executable, "-m", "metric_benchmark", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=os.environ | variables, check=False)
+    env = os.environ | {URL_VARIABLE: URL} | variables
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=env, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     errors = [line.removeprefix("error: ") for line in done.stderr.splitlines() if line.startswith("error: ")]
     return Called(done.returncode, done.stdout, errors)
@@ -199,9 +205,35 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 def finished(ran: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Finished:
     """A copy of the finished run, in another place than where it ran."""
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    monkeypatch.setenv(URL_VARIABLE, URL)
     shutil.copytree(ran.experiment, tmp_path / "experiment")
     shutil.copytree(ran.root.path, tmp_path / "out", symlinks=True)
     return Finished(tmp_path / "experiment", EvidenceRoot(tmp_path / "out"))
+
+
+@contextmanager
+def _read_only(folder: Path) -> Iterator[None]:
+    if os.geteuid() != 0:
+        folder.chmod(0o555)
+        try:
+            yield
+        finally:
+            folder.chmod(0o755)
+        return
+    for options in ("bind", "remount,bind,ro"):
+        made = subprocess.run(["mount", "-o", options, folder, folder], capture_output=True, text=True)
+        if made.returncode != 0:
+            pytest.skip(f"nothing can be mounted here: {made.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.fixture
+def read_only() -> Callable[[Path], AbstractContextManager[None]]:
+    """Makes a folder one that cannot be written for a while."""
+    return _read_only
 
 
 JOB = """

@@ -14,6 +14,7 @@ from metric_benchmark.cli.app import main
 from metric_benchmark.errors import EvidenceError
 from metric_benchmark.evidence import reader
 from metric_benchmark.evidence.stamps import stamped
+from metric_benchmark.pipeline import inputs
 
 pytestmark = pytest.mark.harbor
 
@@ -189,6 +190,38 @@ def test_scoring_reads_every_record_once(finished, monkeypatch):
     monkeypatch.setattr(reader, "read_record", counted)
     score_subsets(run, "words")
     assert read == {"results.json": 1, "baseline": 1, "cut": 1, "idle": 1, "control-1": 1}
+
+
+def test_the_inputs_of_a_case_are_frozen_once_for_all_stages(finished, monkeypatch):
+    read: Counter[str] = Counter()
+    real = inputs.read_record
+
+    def counted(path, *arguments, **options):
+        read[path.name] += 1
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(inputs, "read_record", counted)
+    run = coordinator.open_run(finished.experiment, None, results=finished.root.path, level="analysis")
+    coordinator.analyse(run)
+    frozen = ("subsets.json", "coverage-config.json", "case-description.json", "selection.json")
+    # Whether it is still what is asked for, then whether it says the same.
+    assert read == dict.fromkeys(frozen, 2)
+
+
+def test_an_analysis_of_other_settings_than_those_of_now_is_not_sealed(finished):
+    from metric_benchmark.pipeline.sealing import seal_experiment
+
+    path = finished.experiment / "analysis.yaml"
+    path.write_text(path.read_text().replace("seed: 3", "seed: 4"))
+    run = coordinator.open_run(finished.experiment, None, results=finished.root.path, level="analysis")
+    before = finished.snapshot()
+    with pytest.raises(EvidenceError) as refused:
+        seal_experiment(run)
+    frozen = finished.root.analysis("words") / "selection.json"
+    assert str(refused.value) == (
+        f"{frozen}: the analysis was made of other inputs than the experiment has now; run its stages again"
+    )
+    assert finished.snapshot() == before
 
 
 def test_a_run_that_goes_on_notices_what_was_damaged_meanwhile(finished):

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.harbor
 
 ADVICE = (
     "nothing was sealed. Take the value for known to others and replace it at its provider; then blank it where it is "
-    "in a log, or remove the folder of the variant (execution/<case>/<variant>), and run again"
+    "in a log, or remove the folder of the variant (execution/<case>/<variant>), and run again. A variable that holds "
+    "no secret may be listed under `public_variables` in the execution file"
 )
 
 
@@ -102,13 +103,21 @@ def test_what_is_not_searched_is_on_record(finished, monkeypatch):
     monkeypatch.setenv("MB_TEST_TOKEN", "ab12")
     (finished.trial() / "trial.log").write_text("ab12")
     seal_execution(opened(finished))
-    assert seal_experiment(opened(finished)).secrets == {"MB_TEST_TOKEN": "too_short"}
+    assert seal_experiment(opened(finished)).secrets["MB_TEST_TOKEN"] == "too_short"
     monkeypatch.delenv("MB_TEST_TOKEN")
-    assert seal_experiment(opened(finished)).secrets == {"MB_TEST_TOKEN": "not_set"}
+    assert seal_experiment(opened(finished)).secrets["MB_TEST_TOKEN"] == "not_set"
+
+
+def test_a_variable_that_is_said_to_be_public_may_stand_in_the_evidence(finished):
+    """Such as the address of a server: it differs from machine to machine, and agents log it."""
+    (finished.trial() / "trial.log").write_text("POST http://10.0.0.7:8080/v1")
+    seal_execution(opened(finished))
+    assert seal_experiment(opened(finished)).secrets["MB_TEST_URL"] == "public"
 
 
 def test_a_value_that_is_nowhere_is_on_record_as_searched(finished):
-    assert read_record(finished.root.experiment, ExperimentSeal).secrets == {"MB_TEST_TOKEN": "searched"}
+    found = read_record(finished.root.experiment, ExperimentSeal).secrets
+    assert found == {"MB_TEST_TOKEN": "searched", "MB_TEST_URL": "public"}
 
 
 def test_an_agent_that_leaks_its_token_is_caught_by_the_run_itself(words, tmp_path):

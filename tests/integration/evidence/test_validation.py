@@ -8,11 +8,15 @@ import re
 import shutil
 
 import pytest
+import yaml
 
 from metric_benchmark import experiment as coordinator
+from metric_benchmark import faults
 from metric_benchmark.cli.app import main
 from metric_benchmark.errors import EvidenceError
 from metric_benchmark.evidence.reader import read_record
+from metric_benchmark.pins import sign_experiment
+from metric_benchmark.pipeline import run_raw_results, score_variant
 from metric_benchmark.pipeline.validation import validate_results
 from metric_benchmark.records.analysis import ExperimentSeal
 from metric_benchmark.records.validation import ValidationReport
@@ -23,12 +27,21 @@ pytestmark = pytest.mark.harbor
 def validate(finished) -> dict[str, list[str]]:
     """Returns the deviations by file, relative to the evidence."""
     run = coordinator.open_run(finished.experiment, None, results=finished.root.path, level="analysis")
-    report = validate_results(run)
+    report = validate_results(run).report
     assert report.passed == (not report.deviations)
     found: dict[str, list[str]] = {}
     for deviation in report.deviations:
         found.setdefault(deviation.place, []).append(deviation.message)
     return found
+
+
+def ask_for(finished, *, attempts: int) -> None:
+    """Asks for more attempts of every mutant."""
+    path = finished.experiment / "execution.yaml"
+    value = yaml.safe_load(path.read_text())
+    value["roles"]["mutant"]["attempts"] = attempts
+    path.write_text(yaml.safe_dump(value))
+    sign_experiment(finished.experiment)
 
 
 def edit(path, change) -> None:
@@ -56,6 +69,70 @@ def test_evidence_is_valid_wherever_it_is_moved_and_without_its_tasks(finished, 
     printed = capsys.readouterr().out
     assert re.search(r"tasks, with their folders +0\ntasks, among their trials +2\n", printed)
     assert f"valid: the native evidence is what the records say ({finished.root.validation})" in printed
+
+
+def test_what_differs_from_its_native_folder_enters_no_index(finished, monkeypatch):
+    """The next stage may be launched alone, whatever became of the partition before it."""
+    ask_for(finished, attempts=2)
+    index, kills = finished.root.index("words"), finished.root.mutant_kills("words", "idle")
+    before = (index.read_bytes(), kills.read_bytes())
+
+    def meddle(name):
+        if name == "run.ended":
+            (plan,) = (p for p in finished.root.variant("words", "idle").glob("*/run-1.plan.json") if p not in plans)
+            for reward in plan.parent.glob("jobs/run-1/two__*/verifier/reward.txt"):
+                reward.write_text("1\n")
+
+    plans = set(finished.root.variant("words", "idle").glob("*/run-1.plan.json"))
+    monkeypatch.setattr(faults, "point", meddle)
+    run = coordinator.open_run(finished.experiment, finished.root.path, level="execution")
+    with pytest.raises(EvidenceError) as refused:
+        run_raw_results(run, "words", "idle", lambda _: None)
+    (problem,) = refused.value.problems
+    assert str(problem).endswith(
+        "/verifier/reward.txt: says reward=1.0, but result.json says reward=0.0; restore them from a backup"
+    )
+    score_variant(run, "words", "idle")
+    assert (index.read_bytes(), kills.read_bytes()) == before
+
+
+def test_records_of_other_settings_are_compared_too(finished):
+    """No result rests on them, but trials in them may count again."""
+    old = finished.trial("idle").parents[2]
+    case = finished.experiment / "case.yaml"
+    case.write_text(case.read_text().replace("name: nop", "name: nop\n    env:\n      MORE: '1'"))
+    sign_experiment(finished.experiment)
+    run = coordinator.open_run(finished.experiment, finished.root.path)
+    done = coordinator.run_evals(run, on_progress=lambda _: None, accept_changes=True)
+    assert (done.n_run, done.n_kept) == (2, 6)
+    assert validate(finished) == {}
+
+    (trial,) = old.glob("jobs/run-1/one__*")
+    edit(trial / "config.json", lambda v: v.update(more=1))
+    record = old / "raw-results.json"
+    assert list(validate(finished)) == [f"{finished.root.relative(trial)}/config.json"]
+    record.write_bytes(record.read_bytes().replace(b'"archived"', b'"archivee"'))
+    (messages,) = validate(finished).values()
+    assert [message.startswith(f"{record}: damaged: its SHA-256 is ") for message in messages] == [True]
+
+
+def test_evidence_that_cannot_be_written_is_validated_all_the_same(finished, read_only, capsys):
+    before = finished.snapshot()
+    words = ["validate-results", str(finished.experiment), "--results", str(finished.root.path)]
+    log = finished.trial() / "config.json"
+    with read_only(finished.root.path):
+        assert main(words) == 0
+    printed = capsys.readouterr()
+    assert printed.err == (
+        f"warning: {finished.root.path} cannot be written, so that this report is not kept there: a later analysis "
+        "will not know of it\n"
+    )
+    assert printed.out.endswith("valid: the native evidence is what the records say\n")
+    assert finished.snapshot() == before
+    edit(log, lambda v: v.update(more=1))
+    with read_only(finished.root.path):
+        assert main(words) == 3
+    assert f"error: {finished.root.relative(log)}: damaged or exchanged: " in capsys.readouterr().err
 
 
 def test_a_corrupted_native_task_checksum(finished, tmp_path, capsys):

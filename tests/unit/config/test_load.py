@@ -53,6 +53,19 @@ def test_defaults_of_what_may_be_left_out(project):
     assert load_experiment("exp").analysis.correlation.replicates == 2000
 
 
+def test_what_may_be_called_public(project):
+    project.edit("case.yaml", ("agent: {name: oracle}", 'agent: {name: oracle, env: {URL: "${URL}", A_KEY: "${B}"}}'))
+    project.edit("execution.yaml", ("environment:", "public_variables: [URL, B, MY_TOKEN]\nenvironment:"))
+    with pytest.raises(ConfigError) as refused:
+        load_experiment("exp", verify=False)
+    assert [str(problem).partition("]: ")[2] for problem in refused.value.problems] == [
+        "'B' cannot be public: it is given as 'A_KEY', which looks like the key of a secret",
+        "'MY_TOKEN' cannot be public: its name looks like that of a secret",
+    ]
+    project.edit("execution.yaml", (", B, MY_TOKEN]", "]"))
+    assert load_experiment("exp", verify=False).execution.public_variables == ("URL",)
+
+
 def test_an_unknown_case_is_refused_with_those_there_are(project):
     with pytest.raises(ConfigError, match="no case 'dsk'; the experiment has: desk"):
         load_experiment("exp").case("dsk")

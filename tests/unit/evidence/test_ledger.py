@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +24,7 @@ from metric_benchmark.evidence.ledger import (
     spent,
     trials_left,
 )
+from metric_benchmark.evidence.stamps import stamped
 
 
 def run(number: int, n_trials: int = 4) -> Reservation:
@@ -95,9 +98,42 @@ def test_damage_in_the_middle_is_named(root):
     with pytest.raises(EvidenceError) as refused:
         read_ledger(root)
     assert str(refused.value).startswith(
-        f"{root.ledger}:1: damaged; expected one JSON object of ours; restore the file"
+        f"{root.ledger}:1: damaged: expected one JSON object of ours; restore the file"
     )
     assert "or delete line 1: " in str(refused.value)
+
+
+def test_a_number_that_changed_in_a_line_is_noticed(root):
+    reserve(root, TRIALS, run(1))
+    root.ledger.write_bytes(root.ledger.read_bytes().replace(b'"n_trials":4', b'"n_trials":1'))
+    with pytest.raises(EvidenceError) as refused:
+        spent(root, TRIALS)
+    assert refused.value.exit_status == 3
+    assert re.fullmatch(
+        rf"{root.ledger}:1: damaged: its SHA-256 is [0-9a-f]{{16}}\.\.\., it carries [0-9a-f]{{16}}\.\.\.; restore the "
+        "file from a backup, or delete line 1: what it says was spent or registered is then not counted, trials are "
+        "not touched",
+        str(refused.value),
+    )
+
+
+def test_every_flipped_byte_is_noticed(root):
+    reserve(root, TRIALS, run(1))
+    settle(root, run(1), n_trials=4, cost_usd=0.5)
+    data = root.ledger.read_bytes()
+    for position in range(len(data)):
+        root.ledger.write_bytes(data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :])
+        with pytest.raises(EvidenceError, match=r"ledger\.jsonl:[12]: damaged: "):
+            read_ledger(root)
+
+
+def test_lines_from_before_they_carried_a_digest_are_read(root):
+    reserve(root, TRIALS, run(1))
+    old = json.loads(root.ledger.read_bytes())
+    del old["record_sha256"]
+    root.ledger.write_text(json.dumps(old) + "\n")
+    settle(root, run(1), n_trials=3, cost_usd=None)
+    assert spent(root, TRIALS).n_trials == 3
 
 
 def test_many_at_once_never_overdraw(root):
@@ -165,7 +201,7 @@ def test_another_file_in_its_place_is_read_anew(root):
         reserve(root, TRIALS, run(number, 2))
     assert spent(root, TRIALS).n_trials == 6
     lines = root.ledger.read_bytes().splitlines(keepends=True)
-    root.ledger.write_bytes(lines[0] + lines[1].replace(b'"n_trials":2', b'"n_trials":1'))
+    root.ledger.write_bytes(lines[0] + stamped({**json.loads(lines[1]), "n_trials": 1}))
     assert spent(root, TRIALS).n_trials == 3
     root.ledger.unlink()
     assert spent(root, TRIALS).n_trials == 0
@@ -176,7 +212,7 @@ def test_a_damaged_line_is_met_again_by_the_next_look(root):
     with root.ledger.open("ab") as stream:
         stream.write(b'{"kind":"settle"}\n')
     for _ in range(2):
-        with pytest.raises(EvidenceError, match=r"ledger\.jsonl:2: damaged; expected one JSON object"):
+        with pytest.raises(EvidenceError, match=r"ledger\.jsonl:2: damaged: expected one JSON object"):
             spent(root, TRIALS)
 
 

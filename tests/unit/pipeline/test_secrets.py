@@ -38,6 +38,12 @@ def test_what_is_not_searched_is_said():
     ]
 
 
+def test_what_holds_no_secret_is_not_searched(tmp_path):
+    (tmp_path / "log").write_text("some-value")
+    assert search_secrets(["A"], [tmp_path], environ={"A": "some-value"}, public=["A"]) == {"A": "public"}
+    assert describe_states({"A": "public"}) == []
+
+
 @pytest.mark.parametrize(
     ("name", "value", "is_searched"),
     [
