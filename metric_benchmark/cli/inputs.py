@@ -80,6 +80,12 @@ def verify(
             "--case", metavar="ID", help="With --deep: prove this case only (default: all).", show_default=False
         ),
     ] = None,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes", help="With --deep: run what changed inputs ask for, though --output has older trials."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Checks an experiment: its files, its pins, agents, operators, metrics and design.
@@ -95,9 +101,9 @@ def verify(
     if deep:
         from metric_benchmark.cli.proving import verify_deep
 
-        verify_deep(experiment, output, case, as_json=as_json)
+        verify_deep(experiment, output, case, accept_changes=accept_changes, as_json=as_json)
         return
-    for option, given in (("--output", output), ("--case", case)):
+    for option, given in (("--output", output), ("--case", case), ("--accept-changes", accept_changes or None)):
         if given is not None:
             raise typer.BadParameter("goes with --deep", param_hint=option)
     ready = prepare(experiment, None)

@@ -16,7 +16,9 @@ _ORDER = ("failed", "unknown", "warning", "skipped", "ok")
 _COLORS = {"failed": "red", "unknown": "red", "warning": "yellow", "skipped": "yellow", "ok": "green"}
 
 
-def verify_deep(experiment: Path, output: Path | None, case_id: str | None, *, as_json: bool) -> None:
+def verify_deep(
+    experiment: Path, output: Path | None, case_id: str | None, *, accept_changes: bool, as_json: bool
+) -> None:
     """Runs the trials of a proof, of all cases or one, and prints its findings.
 
     Raises:
@@ -36,7 +38,7 @@ def verify_deep(experiment: Path, output: Path | None, case_id: str | None, *, a
     note_runtimes(ready.checked.variants)
     with show_progress(*count_trials(run, case_id)) as sink:
         # The cache is ours: what is in it of an older experiment is in nobody's way.
-        proof = prove(run, sink, case_id=case_id, accept_changes=output is None)
+        proof = prove(run, sink, case_id=case_id, accept_changes=accept_changes or output is None)
     found = sorted(proof.findings, key=lambda finding: (finding.case, _ORDER.index(finding.state)))
     counts = Counter(finding.state for finding in found)
     if as_json:

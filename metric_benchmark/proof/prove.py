@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +42,7 @@ from metric_benchmark.proof.findings import (
     check_reliability,
     check_subsets,
 )
+from metric_benchmark.records.execution import RawResults
 from metric_benchmark.variants import resolve_variants, variant_roles
 
 #: Oracle and nop are no variants of the experiment; below its evidence their trials have a root of their own.
@@ -73,19 +74,23 @@ def prove(
     variants = [v for v in resolve_variants(run.experiment, case_id=case_id) if v.role != "mutant"]
     differences = [] if accept_changes else changed_inputs(run, variants)
     if differences:
-        raise ConfigError([*differences, "nothing was run. Restore the inputs, or give another --output"])
+        raise ConfigError(
+            [*differences, "nothing was run. Restore the inputs, give another --output, or say --accept-changes"]
+        )
     probes = _probes(run)
     done: list[VariantRun] = []
     findings: list[Finding] = []
     for case in run.experiment.cases if case_id is None else [run.experiment.case(case_id)]:
         rewards: dict[str, Rewards] = {}
+        own: list[RawResults] = []
         for name, probe in (("oracle", _ORACLE), ("nop", _NOP)):
             done.append(run_raw_results(probes, case.case_id, probe, _named(f"{case.case_id}|{name}", on_progress)))
             rewards[name] = done[-1].results.rewards()
         for variant in (v for v in variants if v.case_id == case.case_id):
             done.append(run_raw_results(run, case.case_id, variant.variant_id, on_progress))
-            rewards[variant.variant_id] = done[-1].results.rewards()
-        findings += _judge(run, case, rewards)
+            own.append(done[-1].results)
+            rewards[variant.variant_id] = own[-1].rewards()
+        findings += [*_judge(run, case, rewards), *_errors(run, own)]
     return Proof(tuple(findings), sum(d.n_run for d in done), sum(d.n_kept for d in done))
 
 
@@ -136,6 +141,21 @@ def _judge(run: ExperimentRun, case: Case, rewards: dict[str, Rewards]) -> Itera
     yield from _inert(run, case)
     yield from _metrics(run, inputs)
     yield check_subsets(case_id, inputs.subset_tasks, eligibility.eligible_tasks if eligibility else tasks)
+
+
+def _errors(run: ExperimentRun, results: Sequence[RawResults]) -> Iterator[Finding]:
+    """Says what the baseline's trials ended in, each reason once with the place of its traceback."""
+    errors: dict[str, list[Path]] = {}
+    for found in results:
+        for trial in found.trials:
+            if trial.status == "agent_error":
+                folder = run.root.trial(found.case, found.variant, trial.folder, trial.run, trial.trial)
+                errors.setdefault(trial.reason or "an error", []).append(folder)
+    n_trials = sum(len(found.trials) for found in results)
+    for reason, folders in errors.items():
+        message = f"{len(folders)} of {n_trials} trials of the baseline's agent ended in {reason}"
+        remedy = f"correct the agent; for the traceback see {folders[0] / 'exception.txt'}"
+        yield Finding(results[0].case, "reliable", "warning", "", message, remedy)
 
 
 def _operators(run: ExperimentRun, case_id: str) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,8 @@ def test_a_sound_case_and_what_its_proof_leaves_for_the_experiment(tiny, tmp_pat
     (tiny.folder / "tasks/one/instruction.md").write_text("Write one.\n")
     tiny.sign()
     assert main(["verify", str(tiny.path), "--deep", "--output", str(out)]) == 2
+    _, accepted = call("verify", tiny.path, "--deep", "--output", out, "--accept-changes")
+    assert (accepted["n_run"], accepted["n_kept"]) == (5, 5)
 
 
 def test_everything_that_is_wrong_with_a_case_is_found_in_one_go(tiny, tmp_path, call, capsys):
@@ -94,6 +97,24 @@ def test_everything_that_is_wrong_with_a_case_is_found_in_one_go(tiny, tmp_path,
     assert "experiment tiny: not sound (4 failed, 2 warning" in text
 
 
+def test_an_agent_that_fails_is_shown_with_the_place_of_its_traceback(tiny, call, tmp_path):
+    (tiny.folder / "agent").mkdir()
+    (tiny.folder / "agent/agent.py").write_text(
+        "from harbor.agents.nop import NopAgent\n"
+        "class Agent(NopAgent):\n"
+        "    async def run(self, instruction, environment, context):\n        raise KeyError('typo')\n"
+    )
+    tiny.edit("case.yaml", lambda c: c["baseline"].update(agent={"bundle": {"path": "agent"}, "entry": "agent:Agent"}))
+    tiny.edit("case.yaml", lambda c: c["mutants"].pop())
+    tiny.sign()
+    status, answer = call("verify", tiny.path, "--deep", "--output", tmp_path / "out")
+    (shown,) = [f for f in answer["findings"] if f["check"] == "reliable" and f["state"] == "warning"]
+    assert status == 2
+    assert shown["found"] == "6 of 6 trials of the baseline's agent ended in KeyError: 'typo'"
+    text = Path(shown["remedy"].removeprefix("correct the agent; for the traceback see ")).read_text()
+    assert "raise KeyError('typo')" in text
+
+
 def test_a_trial_without_a_verdict_leaves_the_proof_open(tiny, call):
     (tiny.folder / "tasks/one/tests/test.sh").write_text("#!/bin/bash\ntrue\n")
     tiny.edit("execution.yaml", lambda e: e.update(infrastructure_retries=0))
@@ -124,6 +145,6 @@ def test_one_case_is_proved_alone(tiny, call, capsys):
     assert "othr" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["--output", "out"], ["--case", "tiny"]])
+@pytest.mark.parametrize("words", [["--output", "out"], ["--case", "tiny"], ["--accept-changes"]])
 def test_what_goes_with_deep_is_refused_without_it(tiny, words):
     assert main(["verify", str(tiny.path), *words]) == 2
