@@ -12,6 +12,9 @@ import pytest
 from metric_benchmark.config.yaml_source import MAX_BYTES, parse_yaml, read_yaml
 from metric_benchmark.errors import ConfigError
 
+#: All files of the examples.
+FILES = sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
+
 REFUSED = {
     "octal": ("a: 1\nb: 010\n", "f.yaml:2: found 010, which YAML reads as 8; write that, or a text in quotes"),
     "base sixty": ("a: 1:30\n", "f.yaml:1: found 1:30, which YAML reads as 90; write that, or a text in quotes"),
@@ -61,6 +64,19 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read_to_its_end(text, 
     assert refusal(text).startswith(begins)
     # It took minutes; the slack is for machines with much else to do.
     assert time.process_time() - began < 10
+
+
+def test_both_parsers_read_the_same_values_and_lines(monkeypatch):
+    read = [parse_yaml(path, path.read_bytes(), path.name) for path in FILES]
+    monkeypatch.delattr("yaml.CSafeLoader", raising=False)
+    assert [parse_yaml(path, path.read_bytes(), path.name) for path in FILES] == read
+    assert len(FILES) > 10
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED)
+def test_the_parser_that_is_always_there_refuses_alike(text, message, monkeypatch):
+    monkeypatch.delattr("yaml.CSafeLoader", raising=False)
+    assert refusal(text) == message
 
 
 def test_a_small_file_is_refused_by_depth_without_the_quick_parser(monkeypatch):
