@@ -72,6 +72,8 @@ def descendants(pid: int) -> dict[int, int | None]:
 @contextmanager
 def running(experiment: Path, output: Path) -> Iterator[subprocess.Popen[str]]:
     """Starts `run-evals` and waits until its first trial runs an agent."""
+    # Where the tests themselves run in a shell's background, interrupts are ignored, and that would be inherited.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     program = subprocess.Popen(
         [sys.executable, "-m", "metric_benchmark", "run-evals", experiment, "--output", output],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
