@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serves Dagster's UI for one experiment: `python -m metric_benchmark_dagster.dev`."""
+"""Serves Dagster's UI for one experiment or several: `python -m metric_benchmark_dagster.dev`."""
 
 import argparse
 import os
@@ -7,41 +7,42 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from metric_benchmark.config import load_experiment
 from metric_benchmark.errors import MetricBenchmarkError
-from metric_benchmark_dagster.home import (
-    DEFAULT_EXPERIMENT,
-    DEFAULT_OUTPUT,
-    REPOSITORY,
-    host_environment,
-    prepare_home,
-)
+from metric_benchmark_dagster.home import DEFAULT_EXPERIMENT, DEFAULT_OUTPUT, host_environment, prepare_home
+from metric_benchmark_dagster.workspace import Served, check_served, write_workspace
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Prepares the instance folder and becomes `dagster dev`."""
     parser = argparse.ArgumentParser(
         prog="python -m metric_benchmark_dagster.dev",
-        description="Serves Dagster's UI for an experiment; what `make demo` ran is there to be looked at.",
+        description="Serves Dagster's UI for an experiment; what `make demo` ran is there to be looked at. Several are "
+        "served by repeating --experiment and --output in pairs; each is a code location of its own.",
     )
-    parser.add_argument("--experiment", type=Path, default=DEFAULT_EXPERIMENT, help="experiment.yaml or its folder")
-    parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, help="the evidence root")
+    parser.add_argument("--experiment", type=Path, action="append", help="experiment.yaml or its folder; repeatable")
+    parser.add_argument("--output", type=Path, action="append", help="the evidence root of the experiment before it")
+    parser.add_argument("--home", type=Path, help="the instance's folder (default: .dagster beside the first output)")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: this machine only)")
     parser.add_argument("--port", type=int, default=3000, help="the port to listen on")
     options = parser.parse_args(argv)
+    experiments, outputs = options.experiment or [DEFAULT_EXPERIMENT], options.output or [DEFAULT_OUTPUT]
+    if len(experiments) != len(outputs):
+        parser.error(
+            f"found {len(experiments)} --experiment and {len(outputs)} --output; expected one of each in pairs"
+        )
     try:
-        load_experiment(options.experiment, level="analysis", verify=False)
-        home = prepare_home(options.output)
+        served = check_served(Served(*pair) for pair in zip(experiments, outputs, strict=True))
+        home = prepare_home(outputs[0], options.home)
+        workspace = write_workspace(home, served)
     except MetricBenchmarkError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_status
-    sys.stderr.write(
-        f"experiment {options.experiment}\nevidence   {options.output}\ninstance   {home}\n"
-        f"UI         http://{options.host}:{options.port}\n"
-    )
-    command = [sys.executable, "-m", "dagster", "dev", "--workspace", str(REPOSITORY / "workspace.yaml")]
+    for one in served:
+        sys.stderr.write(f"experiment {one.experiment}\nevidence   {one.output}\n")
+    sys.stderr.write(f"instance   {home}\nUI         http://{options.host}:{options.port}\n")
+    command = [sys.executable, "-m", "dagster", "dev", "--workspace", str(workspace)]
     command += ["--host", options.host, "--port", str(options.port)]
-    return os.execve(sys.executable, command, host_environment(options.experiment, options.output, home))
+    return os.execve(sys.executable, command, host_environment(experiments[0], outputs[0], home))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,10 @@ class ExperimentResource(dg.ConfigurableResource["ExperimentResource"]):
     max_retries: int = Field(default=2, ge=0, description="Of failures that may pass by themselves.")
     retry_delay_s: float = Field(default=30, ge=0, description="Before each of them.")
 
+    def open(self, *, level: Level = "analysis") -> ExperimentRun:
+        """Opens the experiment as it is now, to look at; errors are the library's own."""
+        return open_run(self.experiment, self.output, run_id=self.run_id, level=level)
+
     @contextmanager
     def step(
         self, *, level: Level = "analysis", lock: Literal["shared", "exclusive"] | None = "shared"
@@ -51,7 +55,7 @@ class ExperimentResource(dg.ConfigurableResource["ExperimentResource"]):
             lock: how the evidence root is held; `None` where the library call holds it itself.
         """
         with as_failures(Retries(self.max_retries, self.retry_delay_s)), ExitStack() as stack:
-            run = open_run(self.experiment, self.output, run_id=self.run_id, level=level)
+            run = self.open(level=level)
             if lock is not None:
                 stack.enter_context(lock_root(run.root, lock))
             yield Step(run)

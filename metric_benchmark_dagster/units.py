@@ -46,6 +46,11 @@ def plan_units(keys: PartitionKeys, is_current: IsCurrent) -> dict[Unit, frozens
     return {**{unit: frozenset[Unit]() for unit in OBSERVATIONS}, **planned} if planned else {}
 
 
+def ready_units(plan: Mapping[Unit, frozenset[Unit]]) -> list[Unit]:
+    """Returns the units of a plan that wait for no other, in its order; observing inputs is nobody's to wait for."""
+    return [unit for unit, needs in plan.items() if unit not in OBSERVATIONS and needs <= frozenset(OBSERVATIONS)]
+
+
 def _all_units(keys: PartitionKeys) -> Mapping[Unit, frozenset[Unit]]:
     raw = {key: Unit(("raw_results",), key) for key in keys.roles}
     graph: dict[Unit, frozenset[Unit]] = {unit: frozenset() for unit in raw.values()}

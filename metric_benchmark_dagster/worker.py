@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 
 from metric_benchmark.execution.runner import OnProgress, Progress
-from metric_benchmark_dagster.definitions import build_defs
+from metric_benchmark_dagster.build import build_defs
 from metric_benchmark_dagster.resources import TrialRelay
 from metric_benchmark_dagster.units import Unit
 

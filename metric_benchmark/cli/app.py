@@ -18,6 +18,7 @@ from typing import Annotated
 import typer
 
 from metric_benchmark.cli import (
+    backfilling,
     evidence,
     executing,
     inputs,
@@ -45,7 +46,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for group in (scaffolding, inputs, mutating, executing, stages, evidence, validating, judging, matrix, surroundings):
+for group in (
+    scaffolding, inputs, mutating, executing, stages, evidence, validating, judging, matrix, backfilling, surroundings,
+):  # fmt: skip
     group.add_commands(app)
 
 

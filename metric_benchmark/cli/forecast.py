@@ -9,11 +9,10 @@ from typing import Any
 
 from metric_benchmark.cli.checks import Checked
 from metric_benchmark.evidence.ledger import spent
-from metric_benchmark.execution.inventory import find_trials
-from metric_benchmark.execution.plan import missing_attempts
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.experiment import changed_inputs
 from metric_benchmark.pipeline import ExperimentRun
+from metric_benchmark.pipeline.costs import count_lacking
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def _by_role(variants: Sequence[Variant]) -> list[list[Variant]]:
 
 
 def _role(run: ExperimentRun, group: list[Variant], *, has_evidence: bool) -> RoleForecast:
-    to_run = sum(_missing(run, variant) if has_evidence else variant.n_trials for variant in group)
+    to_run = sum(count_lacking(run, variant) if has_evidence else variant.n_trials for variant in group)
     n_trials = sum(variant.n_trials for variant in group)
     first = group[0]
     return RoleForecast(
@@ -116,11 +115,6 @@ def _role(run: ExperimentRun, group: list[Variant], *, has_evidence: bool) -> Ro
         n_kept=n_trials - to_run,
         n_to_run=to_run,
     )
-
-
-def _missing(run: ExperimentRun, variant: Variant) -> int:
-    found = find_trials(run.root, variant.case_id, variant.variant_id, run.experiment.execution.reward_key)
-    return sum(missing_attempts(variant.trial_keys, variant.attempts, found).values())
 
 
 def _cost(run: ExperimentRun, n_to_run: int) -> tuple[float | None, str]:

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells someone about failed runs: a callable or a webhook, named in the settings; off unless one is named."""
+
+import importlib
+import json
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import dagster as dg
+
+from metric_benchmark.errors import ConfigError
+
+#: What a hook is told: experiment, Dagster's run id, job, partition, assets, message, tags.
+type Told = dict[str, Any]
+type Hook = Callable[[Told], object] | str
+
+TIMEOUT_S = 10.0
+
+
+def failure_sensor(experiment: str, hook: Hook) -> dg.SensorDefinition:
+    """Makes the sensor that passes failed runs of this code location on.
+
+    Raises:
+        ConfigError: the hook is neither a callable, nor an import path of one, nor the URL of a webhook.
+    """
+    tell = resolve_hook(hook)
+
+    @dg.run_failure_sensor(  # pyright: ignore[reportUnknownMemberType]
+        name="tell_failures",
+        description="Tells the configured hook about every failed run of this code location.",
+        default_status=dg.DefaultSensorStatus.RUNNING,
+    )
+    def tell_failures(context: dg.RunFailureSensorContext) -> None:
+        tell(describe_failure(experiment, context))
+
+    return tell_failures
+
+
+def resolve_hook(hook: Hook) -> Callable[[Told], object]:
+    """Returns what is called with each failure.
+
+    Raises:
+        ConfigError: it cannot be called.
+    """
+    if not isinstance(hook, str):
+        return hook
+    if hook.startswith(("http://", "https://")):
+        return lambda told: _post(hook, told)
+    module, _, name = hook.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"failure hook {hook!r}: {error}; expected 'module:function' that can be imported, or an http(s) URL"
+        ) from None
+    if not callable(found):
+        raise ConfigError(f"failure hook {hook!r}: found {type(found).__name__}; expected a function")
+    return found
+
+
+def describe_failure(experiment: str, context: dg.RunFailureSensorContext) -> Told:
+    """Says what failed, in values that JSON has."""
+    run = context.dagster_run
+    reasons: list[str] = []
+    for event in context.get_step_failure_events():
+        data: Any = event.event_specific_data
+        failure = data.user_failure_data
+        reasons.append(str(failure.description if failure else data.error.message if data.error else event.message))
+    return {
+        "experiment": experiment,
+        "run": run.run_id,
+        "job": run.job_name,
+        "partition": run.tags.get("dagster/partition"),
+        "assets": sorted(key.to_user_string() for key in run.asset_selection or ()),
+        "message": "; ".join(reasons) or context.failure_event.message,
+        "tags": dict(run.tags),
+    }
+
+
+def _post(url: str, told: Told) -> None:
+    request = urllib.request.Request(url, json.dumps(told).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S):
+        pass

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sensor that watches inputs, the automation of the analysis, and the hook for failures."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from metric_benchmark.errors import ConfigError
+from metric_benchmark.pins import sign_experiment
+from metric_benchmark.variants import resolve_variants
+from metric_benchmark_dagster import sensors
+from metric_benchmark_dagster.hooks import resolve_hook
+
+VERSION = "dagster/data_version"
+
+
+def look(shell: Any, cursor: str | None = None) -> dg.SensorResult:
+    """Evaluates the sensor and records its events, as the daemon does."""
+    repository = shell.definitions.get_repository_def()
+    sensor = repository.get_sensor_def("watch_inputs")
+    context = dg.build_sensor_context(
+        instance=shell.instance, cursor=cursor, repository_def=repository, resources=shell.definitions.resources
+    )
+    done = sensor.evaluate_tick(context)
+    for event in done.asset_events:
+        shell.instance.report_runless_asset_event(event)
+    return done
+
+
+def observed(done: Any) -> dict[str, str]:
+    return {
+        f"{event.asset_key.path[-1]} {event.partition}": event.tags[VERSION]
+        for event in done.asset_events
+        if isinstance(event, dg.AssetObservation)
+    }
+
+
+def freshness(done: Any) -> dg.AssetCheckEvaluation:
+    (found,) = [event for event in done.asset_events if isinstance(event, dg.AssetCheckEvaluation)]
+    return found
+
+
+def edit(shell: Any, file: str, old: str, new: str, *, sign: bool = True) -> None:
+    path = shell.experiment.parent / file
+    assert path.read_text().count(old) == 1
+    path.write_text(path.read_text().replace(old, new))
+    if sign:
+        sign_experiment(shell.experiment)
+
+
+def test_the_first_look_observes_everything_and_the_next_one_nothing(shell: Any) -> None:
+    first = look(shell)
+    resource = shell.definitions.resources["experiment"]
+    hashes = {variant.key: variant.config_hash for variant in resolve_variants(resource.open().experiment)}
+    found = observed(first)
+    assert {key: found[f"variant_inputs {key}"] for key in hashes} == hashes
+    assert len(found) == len(hashes) + 1
+    assert freshness(first).passed is False
+    assert freshness(first).metadata["n_missing"].value == 11
+    again = look(shell, first.cursor)
+    assert again.asset_events == []
+    assert "no file" in (again.skip_message or "")
+
+
+def test_a_changed_mutant_is_observed_anew(shell: Any) -> None:
+    first = look(shell)
+    edit(shell, "tiny/case.yaml", "agent: {name: nop}", "agent: {name: nop, model_name: other}")
+    second = look(shell, first.cursor)
+    before, after = observed(first), observed(second)
+    assert {key for key, version in after.items() if version != before[key]} == {"variant_inputs tiny|lazy"}
+
+
+def test_what_is_materialised_after_a_look_records_the_observed_version(shell: Any) -> None:
+    done = look(shell)
+    shell.instance.report_runless_asset_event(dg.AssetMaterialization("raw_results", partition="tiny|baseline"))
+    record = shell.instance.get_latest_data_version_record(
+        dg.AssetKey("variant_inputs"), is_source=True, partition_key="tiny|baseline"
+    )
+    assert record is not None
+    observation = record.event_log_entry.asset_observation
+    assert observation is not None
+    assert observation.tags[VERSION] == observed(done)["variant_inputs tiny|baseline"]
+
+
+def test_an_edit_in_the_making_is_skipped_with_the_reason(shell: Any) -> None:
+    first = look(shell)
+    edit(shell, "tiny/case.yaml", "id: lazy", "id: idle", sign=False)
+    done = look(shell, first.cursor)
+    assert done.asset_events == []
+    assert "has changed" in (done.skip_message or "")
+
+
+def test_a_new_mutant_has_the_location_loaded_again(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    reloads: list[Any] = []
+    monkeypatch.setattr(sensors, "reload_soon", reloads.append)
+    first = look(shell)
+    assert reloads == []
+    edit(shell, "tiny/case.yaml", "mutants:\n", "mutants:\n  - {id: new, operator: external/n, agent: {name: nop}}\n")
+    done = look(shell, first.cursor)
+    assert len(reloads) == 1
+    # Dagster does not know its partition yet.
+    assert "variant_inputs tiny|new" not in observed(done)
+
+
+def test_observations_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sensors, "MAX_EVENTS", 3)
+    versions = {f"variant_inputs:{case}": {f"{case}|x": "1", f"{case}|y": "1"} for case in "abc"}
+    known: dict[str, str] = {}
+    taken: list[list[str | None]] = []
+    for _ in range(4):
+        events, known = sensors.observations(versions, known, ["small"])
+        taken.append([event.partition for event in events])
+    assert taken == [["a|x", "a|y"], ["b|x", "b|y"], ["c|x", "c|y"], []]
+
+
+def test_the_analysis_follows_its_results_and_waits_for_all_of_them(shell: Any) -> None:
+    definitions, instance = shell.definitions, shell.instance
+
+    def done(asset: str, *keys: str) -> None:
+        for key in keys:
+            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=key))
+
+    def follow(cursor: Any) -> tuple[dict[str, set[str | None]], Any]:
+        result = dg.evaluate_automation_conditions(
+            defs=definitions, instance=instance, cursor=cursor, asset_selection=dg.AssetSelection.all()
+        )
+        wanted = {
+            key.path[-1]: set(result.get_requested_partitions(key))
+            for key in definitions.resolve_asset_graph().materializable_asset_keys
+        }
+        return {name: keys for name, keys in wanted.items() if keys}, result.cursor
+
+    look(shell)
+    wanted, cursor = follow(None)
+    assert wanted == {}
+    done("raw_results", "tiny|baseline", "tiny|lazy")
+    wanted, cursor = follow(cursor)
+    # The screening run is not there, which every kill needs; coverage needs the baseline alone.
+    assert wanted == {"coverage": {"tiny"}}
+    done("coverage", "tiny")
+    done("raw_results", "tiny|screening")
+    wanted, cursor = follow(cursor)
+    assert wanted == {"mutant_scores": {"tiny|lazy"}}
+    assert "raw_results" not in wanted
+
+
+class _Receiver(http.server.BaseHTTPRequestHandler):
+    got: list[Any] = []
+
+    def do_POST(self) -> None:
+        self.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_a_failed_run_is_told_to_a_callable_and_to_a_webhook(make_shell: Any, experiment: Any) -> None:
+    told: list[dict[str, Any]] = []
+    shell = make_shell(experiment, on_failure=told.append)
+    (shell.experiment.parent / "tiny" / "tasks" / "greet" / "instruction.md").write_text("changed\n")
+    result = shell.run("raw_results", key="tiny|lazy")
+    assert not result.success
+    sensor = shell.definitions.get_repository_def().get_sensor_def("tell_failures")
+    context = dg.build_run_status_sensor_context(
+        sensor_name="tell_failures",
+        dagster_event=result.get_run_failure_event(),
+        dagster_instance=shell.instance,
+        dagster_run=result.dagster_run,
+    ).for_run_failure()
+    sensor(context)
+    (event,) = told
+    assert (event["experiment"], event["partition"], event["assets"]) == ("small", "tiny|lazy", ["raw_results"])
+    assert "tasks/greet has changed" in event["message"]
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), _Receiver)
+    threading.Thread(target=server.handle_request, daemon=True).start()
+    resolve_hook(f"http://127.0.0.1:{server.server_port}/hook")(event)
+    server.server_close()
+    assert _Receiver.got == [event]
+
+
+def test_nobody_is_told_unless_someone_is_named(shell: Any) -> None:
+    names = {sensor.name for sensor in shell.definitions.get_repository_def().sensor_defs}
+    assert names == {"watch_inputs", "analysis_follows"}
+
+
+@pytest.mark.parametrize("hook", ["nowhere", "no.such.module:tell", "os:sep"])
+def test_a_hook_that_cannot_be_called_is_refused(hook: str) -> None:
+    with pytest.raises(ConfigError, match="failure hook"):
+        resolve_hook(hook)
