@@ -179,7 +179,8 @@ def _check_names(run: ExperimentRun, cases: Sequence[str], variants: Sequence[st
     by_case = {
         case.case_id: variant_roles(case.config, run.experiment.execution.roles) for case in run.experiment.cases
     }
-    known = {variant for case_id in cases or by_case for variant in by_case.get(case_id, ())}
+    looked_at = [case_id for case_id in cases if case_id in by_case] or list(by_case)
+    known = {variant for case_id in looked_at for variant in by_case[case_id]}
     problems = [
         f"no case {case_id!r}; the experiment has: {', '.join(by_case)}" for case_id in cases if case_id not in by_case
     ]
