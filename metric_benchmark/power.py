@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from metric_benchmark.config.models import ScoringConfig
@@ -63,13 +63,17 @@ def plan_power(
         world = ItemWorld(link=planned_link)
         return simulate_power(of, world, observer(of), seed=seed, n_simulations=n_simulations, alpha=alpha)
 
+    def option(change: str, bigger: Design) -> PowerOption:
+        return _option(change, bigger, power_of(bigger), design)
+
     curve = power_curve(design, observer(design), seed=seed, n_simulations=n_simulations)
     base = power_of(design)
-    options = [
-        _option(change, bigger, power_of(bigger), design)
-        for change, bigger in (enlarged_designs(design, scoring) if with_options else ())
-    ]
-    options.sort(key=lambda option: (option.power - base.power) / max(option.extra_trials, 1), reverse=True)
+    changes = dict(single_changes(design, scoring)) if with_options else {}
+    options = [option(change, replace(design, **sizes)) for change, sizes in changes.items()]
+    options.sort(key=lambda found: (found.power - base.power) / max(found.extra_trials, 1), reverse=True)
+    if not any(map(_suffices, options)) and not _is_enough(base.power, design):
+        order = sorted((found.change for found in options), key=lambda change: not _is_needed(design, changes[change]))
+        options += _combine(design, {change: changes[change] for change in order}, option)
     return PowerPlan(
         seed=seed,
         target_power=TARGET_POWER,
@@ -80,26 +84,63 @@ def plan_power(
         options=options,
         advice=_advice(base, options, design),
         notes=_notes(design, scoring),
+        n_tasks=design.n_tasks,
+        n_mutants=design.n_mutants,
+        n_subsets=design.n_subsets,
+        n_baseline=design.n_baseline,
+        n_mutant=design.n_mutant,
     )
 
 
-def enlarged_designs(design: Design, scoring: ScoringConfig) -> Iterable[tuple[str, Design]]:
+def single_changes(design: Design, scoring: ScoringConfig) -> Iterable[tuple[str, dict[str, int]]]:
     """Yields ways to enlarge a design, one thing at a time: subsets cost nothing, the rest costs trials."""
     if design.n_subsets < _GOOD_SUBSETS:
-        yield f"{_GOOD_SUBSETS} subsets", replace(design, n_subsets=_GOOD_SUBSETS)
+        yield f"{_GOOD_SUBSETS} subsets", {"n_subsets": _GOOD_SUBSETS}
     tasks = max(_GOOD_TASKS, 2 * design.n_tasks)
-    yield f"{tasks} tasks", design.with_tasks(tasks)
+    yield f"{tasks} tasks", {"n_tasks": tasks}
     mutants = max(_GOOD_MUTANTS, 2 * design.n_mutants)
-    yield f"{mutants} mutants", replace(design, n_mutants=mutants)
+    yield f"{mutants} mutants", {"n_mutants": mutants}
     if scoring.kill_rule.name != "deterministic":
-        more = 2 * design.n_mutant
-        yield f"{more} attempts per mutant", replace(design, n_mutant=more)
-        more = 2 * design.n_baseline
-        yield f"{more} baseline attempts", replace(design, n_baseline=more)
-        yield (
-            "twice the attempts of both",
-            replace(design, n_baseline=2 * design.n_baseline, n_mutant=2 * design.n_mutant),
-        )
+        baseline, mutant = 2 * design.n_baseline, 2 * design.n_mutant
+        yield f"{mutant} attempts per mutant", {"n_mutant": mutant}
+        yield f"{baseline} baseline attempts", {"n_baseline": baseline}
+        yield "twice the attempts of both", {"n_baseline": baseline, "n_mutant": mutant}
+
+
+def _combine(
+    design: Design, changes: Mapping[str, Mapping[str, int]], option: Callable[[str, Design], PowerOption]
+) -> list[PowerOption]:
+    """Adds changes to one another in their order until power suffices; one that adds nothing new is left out."""
+    found: list[PowerOption] = []
+    names: list[str] = []
+    bigger = design
+    for change, sizes in changes.items():
+        if replace(bigger, **sizes) == bigger or any(getattr(bigger, name) > size for name, size in sizes.items()):
+            continue
+        bigger = replace(bigger, **sizes)
+        names.append(change)
+        if len(names) > 1:
+            found.append(option(" + ".join(names), bigger))
+            if _suffices(found[-1]):
+                break
+    return found
+
+
+def _suffices(found: PowerOption) -> bool:
+    return found.power >= TARGET_POWER and found.n_tasks >= _LEAST_TASKS and found.n_mutants >= _LEAST_MUTANTS
+
+
+def _is_enough(power: float, design: Design) -> bool:
+    return power >= TARGET_POWER and design.n_tasks >= _LEAST_TASKS and design.n_mutants >= _LEAST_MUTANTS
+
+
+def _is_needed(design: Design, sizes: Mapping[str, int]) -> bool:
+    """Whether no verdict is possible without a change, or it costs nothing."""
+    return (
+        (design.n_tasks < _LEAST_TASKS and "n_tasks" in sizes)
+        or (design.n_mutants < _LEAST_MUTANTS and "n_mutants" in sizes)
+        or "n_subsets" in sizes
+    )
 
 
 def _option(change: str, bigger: Design, point: PowerPoint, base: Design) -> PowerOption:
@@ -117,24 +158,27 @@ def _option(change: str, bigger: Design, point: PowerPoint, base: Design) -> Pow
     )
 
 
-def _advice(base: PowerPoint, options: list[PowerOption], design: Design) -> str:
-    if base.power >= TARGET_POWER:
-        return f"the design suffices: power {base.power:.2f} at the planned link with {design.n_trials} trials"
-    enough = [option for option in options if option.power >= TARGET_POWER]
+def _advice(base: PowerPoint, options: Sequence[PowerOption], design: Design) -> str:
+    power = f"power is {base.power:.2f}"
+    if _is_enough(base.power, design):
+        return f"the design suffices: {power} at the planned link with {design.n_trials} trials"
+    if not options:
+        return f"{power} at the planned link with {design.n_trials} trials"
+    enough = [option for option in options if _suffices(option)]
     if enough:
         best = min(enough, key=lambda option: option.extra_trials)
+        kind = "combination tried" if " + " in best.change else "single change"
         return (
-            f"power is {base.power:.2f}; the cheapest single change that reaches {TARGET_POWER:g} is {best.change} "
+            f"{power}; the cheapest {kind} that reaches {TARGET_POWER:g} and allows a verdict is {best.change} "
             f"({best.extra_trials} trials more, power {best.power:.2f})"
         )
-    helpful = [option for option in options if option.power > base.power]
-    if helpful:
-        best = helpful[0]
-        return (
-            f"power is {base.power:.2f} and no single change reaches {TARGET_POWER:g}; {best.change} helps most for "
-            f"its price ({best.extra_trials} trials more, power {best.power:.2f}); combine several"
-        )
-    return f"power is {base.power:.2f}; none of the changes tried helps, so combine several"
+    best = max(options, key=lambda option: option.power)
+    if best.power <= base.power:
+        return f"{power}; none of the changes tried helps"
+    return (
+        f"{power} and nothing that was tried reaches {TARGET_POWER:g}; {best.change} comes nearest "
+        f"({best.extra_trials} trials more, power {best.power:.2f})"
+    )
 
 
 def _notes(design: Design, scoring: ScoringConfig) -> list[str]:

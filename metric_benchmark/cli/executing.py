@@ -91,6 +91,7 @@ def run_experiment(
     from metric_benchmark.cli.checks import prepare
     from metric_benchmark.cli.showing import report_json, say_report
     from metric_benchmark.experiment import analyse_saved, open_run
+    from metric_benchmark.pipeline.planning import plan_open_cases
     from metric_benchmark.pipeline.secrets import describe_states
     from metric_benchmark.reporting.data import load_report
     from metric_benchmark.reporting.html import write_report
@@ -110,6 +111,7 @@ def run_experiment(
     seal = analyse_saved(run, replay=replay, on_case=lambda case_id: note(f"analysing case {case_id}"))
     for text in describe_states(seal.secrets):
         warn(text)
+    plan_open_cases(run, seal)
     html = write_report(run.root)
     data = load_report(run.root)
     if as_json:

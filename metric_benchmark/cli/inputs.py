@@ -25,7 +25,8 @@ def add_commands(app: typer.Typer) -> None:
     )(verify)
     app.command(
         short_help="Show trials, cost bound and what the design can show.",
-        epilog="Example: metric-benchmark plan my-experiment --output runs/mine",
+        epilog="Example: metric-benchmark plan my-experiment --output runs/mine\n\n"
+        "What the design can show: metric-benchmark plan my-experiment --power --plot power.svg",
     )(plan)
     app.command(short_help="List the mutation operators.", epilog="Example: metric-benchmark mutants --json")(mutants)
 
@@ -148,20 +149,35 @@ def plan(
     power: Annotated[
         bool, typer.Option("--power", help="Simulate what the design can show; takes some seconds a case.")
     ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw the simulated power, as .svg or .png; simulates as --power does.",
+            show_default=False,
+            dir_okay=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Shows what an experiment will run and can cost at most, before anything is paid for. Writes nothing."""
+    """Shows what an experiment will run and can cost at most, before anything is paid for.
+
+    It writes nothing but the plot, and with --power and --output the simulated power beside the evidence, where the
+    report finds it.
+    """
     from metric_benchmark.cli.checks import prepare
     from metric_benchmark.cli.forecast import forecast
-    from metric_benchmark.cli.power import power_plans, say_power
+    from metric_benchmark.cli.power import power_plans, say_power, write_plot
 
     ready = prepare(experiment, output, run_id=run_id)
     run = ready.run
     found = forecast(run, ready.checked, has_evidence=output is not None)
-    powers = power_plans(run.experiment) if power else {}
+    powers = power_plans(run.experiment, run.root if output is not None else None) if power or plot else {}
+    if plot is not None:
+        write_plot(plot, powers)
     if as_json:
         shown = {case_id: plan.model_dump(mode="json") for case_id, plan in powers.items()}
-        say_json({**found.to_json(), **({"power": shown} if power else {})})
+        say_json({**found.to_json(), **({"power": shown} if powers else {})})
         return
     n_cases = plural(len(run.experiment.cases), "case")
     say(f"experiment {run.experiment.name}: {n_cases}, environment {found.environment}")

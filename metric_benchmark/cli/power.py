@@ -3,42 +3,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from metric_benchmark.cli.console import note, say, say_table
-from metric_benchmark.config import Case, Experiment
-from metric_benchmark.correlation.planning import Design
-from metric_benchmark.power import plan_power
+from metric_benchmark.config import Experiment
+from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.writes import write_bytes
+from metric_benchmark.pipeline.planning import keep_plans, kept_plans, plan_case
 from metric_benchmark.records.correlation import PowerPlan
 
 _MOST_OPTIONS = 5
 
 
-def power_plans(experiment: Experiment) -> dict[str, PowerPlan]:
-    """Simulates every case at its own size; takes some seconds a case."""
-    settings = experiment.analysis.correlation
-    alpha = min((hypothesis.alpha for hypothesis in settings.hypotheses), default=0.05)
-    found: dict[str, PowerPlan] = {}
+def power_plans(experiment: Experiment, kept_in: EvidenceRoot | None) -> dict[str, PowerPlan]:
+    """Simulates every case at its own size; takes some seconds a case.
+
+    Args:
+        experiment: the experiment.
+        kept_in: evidence beside which plans are kept; those it has are not simulated again.
+    """
+    found = kept_plans(kept_in, experiment) if kept_in is not None else {}
+    plans: dict[str, PowerPlan] = {}
     for case in experiment.cases:
-        note(f"simulating case {case.case_id}")
-        found[case.case_id] = plan_power(
-            case_design(experiment, case), experiment.analysis.scoring, seed=settings.seed, alpha=alpha
-        )
-    return found
+        if case.case_id not in found:
+            note(f"simulating case {case.case_id}")
+        plans[case.case_id] = found.get(case.case_id) or plan_case(experiment, case)
+    if kept_in is not None and plans != found:
+        keep_plans(kept_in, experiment, plans)
+    return plans
 
 
-def case_design(experiment: Experiment, case: Case) -> Design:
-    """Returns the size of a case's experiment."""
-    roles = experiment.execution.roles
-    return Design(
-        n_tasks=len(case.config.tasks),
-        n_mutants=len(case.config.mutants),
-        n_subsets=len(case.subsets.subsets),
-        sizes=tuple(len(subset.tasks) for subset in case.subsets.subsets),
-        n_baseline=roles.baseline.attempts,
-        n_mutant=roles.mutant.attempts,
-        n_screening=roles.screening.attempts if roles.screening else 0,
-        n_controls=roles.control.count if roles.control else 0,
-        n_control=roles.control.attempts if roles.control else 0,
-    )
+def write_plot(path: Path, plans: Mapping[str, PowerPlan]) -> None:
+    """Draws the power of all cases into a file; its ending says the format."""
+    from metric_benchmark.reporting.power_plot import plot_power
+
+    write_bytes(path.absolute(), plot_power(plans, "png" if path.suffix.lower() == ".png" else "svg"))
 
 
 def say_power(case_id: str, plan: PowerPlan) -> None:
@@ -47,6 +47,10 @@ def say_power(case_id: str, plan: PowerPlan) -> None:
     say(f"case {case_id}: power at alpha = {plan.alpha:g}, simulated (a world like this one, not a promise)")
     rows = [[point.effect, f"{point.power:.0%} (+-{point.stderr:.0%})"] for point in plan.curve]
     say_table(["association", "found in"], rows)
+    if plan.smallest_effect is not None:
+        say(f"smallest association found with {plan.target_power:.0%} power: {plan.smallest_effect:.2f}")
+    else:
+        say(f"no association that was simulated is found with {plan.target_power:.0%} power")
     if plan.options:
         say()
         options = [

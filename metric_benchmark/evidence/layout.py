@@ -69,6 +69,11 @@ class EvidenceRoot:
         return self.path / "report.html"
 
     @property
+    def power(self) -> Path:
+        """What the cases' designs could show, by simulation."""
+        return self.path / "power.json"
+
+    @property
     def locks(self) -> Path:
         """Lock files; nothing in them matters once no process runs."""
         return self.path / ".locks"

@@ -277,8 +277,10 @@ class PowerOption(Shape):
 class PowerPlan(Shape):
     """What an experiment can show before it is paid for.
 
-    `smallest_effect` is the association found with 80% power, `None` where even the strongest simulated link is missed
-    more often. `options` are sorted by power gained per extra trial; `advice` names the cheapest that suffices.
+    The size of the design is that of the case, in tasks, mutants, subsets and attempts. `smallest_effect` is the
+    association found with 80% power, `None` where even the strongest simulated link is missed more often. `options`
+    are single changes, sorted by power gained per extra trial, then combinations of them where no single one suffices;
+    `advice` names the cheapest that does.
     """
 
     seed: int
@@ -290,3 +292,19 @@ class PowerPlan(Shape):
     options: list[PowerOption]
     advice: str
     notes: list[str] = []
+    n_tasks: int | None = None
+    n_mutants: int | None = None
+    n_subsets: int | None = None
+    n_baseline: int | None = None
+    n_mutant: int | None = None
+
+
+class PowerPlans(Record):
+    """`power.json`: what the design of each case could show, by simulation; no evidence, and no part of the seal.
+
+    `inputs` holds, by case, the digest of the design and the settings a plan was simulated for.
+    """
+
+    SCHEMA: ClassVar[str] = "metric-benchmark/power/v1"
+
+    cases: dict[str, PowerPlan]

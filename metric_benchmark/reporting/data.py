@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from metric_benchmark.records.analysis import (
     Selection,
 )
 from metric_benchmark.records.base import Record
-from metric_benchmark.records.correlation import Correlation, PooledEstimate
+from metric_benchmark.records.correlation import Correlation, PooledEstimate, PowerPlan, PowerPlans
 from metric_benchmark.records.coverage import CoverageRecord
 from metric_benchmark.records.execution import CaseIndex, ExecutionManifest, RawResults, Trial
 from metric_benchmark.records.scores import MutantKills, MutantScores
@@ -86,7 +87,10 @@ class CaseReport:
 
 @dataclass(frozen=True)
 class ReportData:
-    """What a report is made of. `seal` is None for an experiment that is not complete."""
+    """What a report is made of. `seal` is None for an experiment that is not complete.
+
+    `plans` says, by case, what its design could show, where that was simulated.
+    """
 
     root: EvidenceRoot
     run_id: str | None
@@ -96,6 +100,7 @@ class ReportData:
     seal: ExperimentSeal | None
     ledger: tuple[dict[str, Any], ...]
     cases: tuple[CaseReport, ...]
+    plans: dict[str, PowerPlan] = field(default_factory=dict[str, PowerPlan])
 
     @property
     def is_sealed(self) -> bool:
@@ -145,6 +150,7 @@ def load_report(root: EvidenceRoot | Path, *, cases: tuple[str, ...] | None = No
     inputs = _optional(root.experiment_inputs, ExperimentInputs)
     seal = _optional(root.experiment, ExperimentSeal)
     run_id = read_run_id(root) or (seal.run_id if seal else None)
+    loaded = tuple(_conclude(root, _load_case(root, case), seal) for case in (cases or found))
     return ReportData(
         root=root,
         run_id=run_id,
@@ -153,8 +159,22 @@ def load_report(root: EvidenceRoot | Path, *, cases: tuple[str, ...] | None = No
         manifest=manifest,
         seal=seal,
         ledger=_ledgers(root),
-        cases=tuple(_conclude(root, _load_case(root, case), seal) for case in (cases or found)),
+        cases=loaded,
+        plans=_plans(root, loaded),
     )
+
+
+def _plans(root: EvidenceRoot, cases: Iterable[CaseReport]) -> dict[str, PowerPlan]:
+    """Returns the plans of cases that still have the size they were simulated for."""
+    record = _optional(root.power, PowerPlans)
+    if record is None:
+        return {}
+    sizes = {c.case_id: (len(c.tasks), c.scores.n_mutants if c.scores else None, len(c.subset_tasks)) for c in cases}
+    return {
+        case: plan
+        for case, plan in record.cases.items()
+        if sizes.get(case) == (plan.n_tasks, plan.n_mutants, plan.n_subsets)
+    }
 
 
 def _ledgers(root: EvidenceRoot) -> tuple[dict[str, Any], ...]:

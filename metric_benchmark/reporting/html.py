@@ -9,7 +9,6 @@ import hashlib
 import importlib.resources
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,7 +17,6 @@ from markupsafe import Markup, escape
 
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.writes import write_bytes
-from metric_benchmark.records.correlation import PowerPlan
 from metric_benchmark.reporting.data import ReportData, load_report
 from metric_benchmark.reporting.payload import embed, report_payload
 from metric_benchmark.reporting.pooled import pooled_rows
@@ -30,15 +28,12 @@ from metric_benchmark.reporting.view import forest, view_case
 _TEMPLATES = importlib.resources.files("metric_benchmark.reporting") / "templates"
 
 
-def write_report(
-    root: EvidenceRoot | Path, path: Path | None = None, *, power: Mapping[str, PowerPlan] | None = None
-) -> Path:
+def write_report(root: EvidenceRoot | Path, path: Path | None = None) -> Path:
     """Writes the HTML report of an evidence root, finished or not.
 
     Args:
         root: the evidence root.
         path: where to write it; by default `report.html` in the root, where its links to trajectories work.
-        power: what each case's design could show, by case id, for the power curves.
 
     Returns:
         Where it was written.
@@ -50,20 +45,19 @@ def write_report(
     data = load_report(root)
     target = path or data.root.report
     base = os.path.relpath(data.root.execution_root.absolute(), target.parent.absolute())
-    write_bytes(target, render_report(data, base="" if base == "." else base, power=power).encode())
+    write_bytes(target, render_report(data, base="" if base == "." else base).encode())
     return target
 
 
-def render_report(data: ReportData, *, base: str = "", power: Mapping[str, PowerPlan] | None = None) -> str:
+def render_report(data: ReportData, *, base: str = "") -> str:
     """Returns the report as HTML.
 
     Args:
         data: the records.
         base: path from the report to the evidence root, for links to trajectories.
-        power: see `write_report`.
     """
     script = _text("report.js")
-    views = [view_case(case, (power or {}).get(case.case_id)) for case in data.cases]
+    views = [view_case(case, data.plans.get(case.case_id)) for case in data.cases]
     return (
         _environment()
         .get_template("report.html.j2")

@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 
+from metric_benchmark.pipeline.planning import plan_open_cases
 from metric_benchmark.pipeline.sealing import seal_experiment
 from metric_benchmark.reporting.data import load_report
 from metric_benchmark.reporting.html import write_report
@@ -33,6 +34,7 @@ def report_asset(
     def report(experiment: ExperimentResource) -> dg.MaterializeResult[Any]:
         with experiment.step(lock="exclusive") as step:
             seal = seal_experiment(step.run)
+            plan_open_cases(step.run, seal)
             path = write_report(step.run.root)
             data = load_report(step.run.root, cases=tuple(seal.cases))
             return materialised(step.run.root.experiment, describe_report(step, seal, data, path))

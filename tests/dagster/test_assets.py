@@ -124,7 +124,7 @@ def test_claims_are_registered_by_the_first_materialisation_and_a_later_change_i
 def test_the_report_asset_says_what_the_cases_say_together(finished: Any) -> None:
     rows = [record.data for record in finished.metadata("report")["pooled"].records]
     assert [(row["metric"], row["n_cases"]) for row in rows] == [("suite_size", 0), ("synthetic", 0)]
-    assert rows[0]["remarks"].startswith("0 cases; fewer than 3 are listed, not pooled; tiny is left out: ")
+    assert rows[0]["remarks"].startswith("0 cases; fewer than 3 are listed, not pooled; other is left out: constant")
     seal = json.loads((finished.output / "experiment.json").read_text())
     verdicts = {case: {m: c["verdict"]["verdict"] for m, c in found["conclusions"].items()}
                 for case, found in seal["cases"].items()}  # fmt: skip

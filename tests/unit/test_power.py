@@ -6,10 +6,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from metric_benchmark import power
 from metric_benchmark.config.models import KillRuleConfig, ScoringConfig
 from metric_benchmark.correlation.planning import Design, simulate_power, smallest_detectable_effect
 from metric_benchmark.correlation.worlds import ItemWorld, draw_membership
-from metric_benchmark.power import enlarged_designs, plan_power
+from metric_benchmark.power import plan_power, single_changes
 from metric_benchmark.records.correlation import PowerPoint
 
 SIZES = (4, 8, 12, 16)
@@ -65,12 +66,34 @@ def test_smallest_detectable_effect_lies_between_the_points_around_the_target():
 def test_a_plan_compares_ways_to_spend_money():
     design = Design(20, 10, 60, SIZES, n_baseline=5, n_mutant=5)
     plan = plan_power(design, EXACT, seed=1, n_simulations=10)
-    assert {option.change for option in plan.options} == {change for change, _ in enlarged_designs(design, EXACT)}
+    singles = [option.change for option in plan.options if " + " not in option.change]
+    assert set(singles) == {change for change, _ in single_changes(design, EXACT)}
     assert all(option.extra_trials == option.n_trials - design.n_trials for option in plan.options)
     assert min(plan.options, key=lambda o: o.extra_trials).change == "200 subsets"
     assert [p.link for p in plan.curve] == [0.25, 0.5, 0.75, 1.0]
     assert plan == plan_power(design, EXACT, seed=1, n_simulations=10)
     assert plan.advice.startswith("power is")
+
+
+def test_changes_are_combined_until_power_suffices_beginning_with_what_is_free_or_needed(monkeypatch):
+    def simulated(of, *_args, **_more):
+        power = 0.2 + 0.25 * (of.n_mutants >= 20) + 0.2 * (of.n_tasks >= 40) + 0.2 * (of.n_subsets >= 200)
+        return point(power, 0.3)
+
+    monkeypatch.setattr(power, "simulate_power", simulated)
+    plan = plan_power(Design(20, 8, 60, SIZES), DETERMINISTIC)
+    assert [(o.change, round(o.power, 2)) for o in plan.options] == [
+        ("200 subsets", 0.4), ("40 tasks", 0.4), ("20 mutants", 0.45),
+        ("200 subsets + 20 mutants", 0.65), ("200 subsets + 20 mutants + 40 tasks", 0.85),
+    ]  # fmt: skip
+    assert plan.advice == (
+        "power is 0.20; the cheapest combination tried that reaches 0.8 and allows a verdict is 200 subsets + "
+        "20 mutants + 40 tasks (660 trials more, power 0.85)"
+    )
+    # With 8 mutants no verdict is possible, whatever the power.
+    monkeypatch.setattr(power, "simulate_power", lambda *_args, **_more: point(0.9, 0.3))
+    advice = plan_power(Design(20, 8, 200, SIZES), DETERMINISTIC).advice
+    assert advice.startswith("power is 0.90; the cheapest single change that reaches 0.8 and allows a verdict is 20 ")
 
 
 def test_notes_name_what_no_power_can_repair():

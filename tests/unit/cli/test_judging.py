@@ -120,13 +120,46 @@ def test_evidence_of_trials_is_not_written_over(run, execute, project, matrices)
     assert ended.errors == [f"{Path('out').absolute()}: holds evidence of an experiment; give another --output"]
 
 
-def test_a_plan_with_power_says_what_the_design_can_show(run, project, monkeypatch):
+@pytest.fixture
+def quick(monkeypatch):
+    """Simulates few experiments."""
     from metric_benchmark import power
 
     monkeypatch.setattr(power.plan_power, "__kwdefaults__", {**power.plan_power.__kwdefaults__, "n_simulations": 4})
+
+
+def test_a_plan_with_power_says_what_the_design_can_show(run, project, quick):
     ended = run("plan", "exp", "--power", "--json")
     assert ended.status == 0
     assert ended.json["power"]["desk"]["curve"]
     assert any("below 20 every verdict is inconclusive" in text for text in ended.json["power"]["desk"]["notes"])
-    text = run("plan", "exp", "--power").out
+    text = run("plan", "exp", "--power", "--plot", "power.svg").out
     assert "case desk: power at alpha = 0.05, simulated" in text
+    picture = ET.parse("power.svg").getroot()
+    assert picture.tag.endswith("svg")
+    assert "desk: 3 tasks, 2 mutants, 2 subsets, 1 + 1 attempts" in "".join(picture.itertext())
+    run("plan", "exp", "--plot", "power.png")
+    assert Path("power.png").read_bytes().startswith(b"\x89PNG")
+    assert not (project.folder.parent / "out").exists()
+
+
+def test_a_plan_kept_beside_the_evidence_is_in_the_report_and_not_simulated_again(run, execute, project, quick):
+    assert "simulating case desk" in run("plan", "exp", "--power", "--output", "out").err
+    assert "simulating" not in run("plan", "exp", "--power", "--output", "out").err
+    execute("out")
+    run("run-experiment", "exp", "--results", "out")
+    assert "<h3>Power" in Path("out/report.html").read_text()
+    # Of another design it would be wrong; and nothing is claimed that a larger design could settle.
+    project.edit("analysis.yaml", ("{name: deterministic}", "{name: threshold, drop: 0.5}"))
+    run("run-experiment", "exp", "--results", "out")
+    assert "<h3>Power" not in Path("out/report.html").read_text()
+
+
+def test_a_claim_that_stays_open_gets_a_plan_of_what_would_settle_it(run, execute, project, quick):
+    claim = "correlation:\n  hypotheses:\n    - {metric: suite_size, minimum_effect: 0.2}\n"
+    project.write("analysis.yaml", project.read("analysis.yaml") + claim)
+    execute("out")
+    assert run("run-experiment", "exp", "--results", "out", "--json").json["rows"][0]["verdict"] == "inconclusive"
+    report = Path("out/report.html").read_text()
+    assert "3 tasks: below 20 every verdict is inconclusive" in report
+    assert "<td>20 mutants</td>" in report

@@ -13,7 +13,7 @@ from metric_benchmark.config.models import CorrelationConfig
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.writes import write_record
 from metric_benchmark.matrices import Matrix, analyze_matrix
-from metric_benchmark.records.correlation import PowerPlan, PowerPoint
+from metric_benchmark.records.correlation import PowerOption, PowerPlan, PowerPoint
 from metric_benchmark.reporting.data import load_report
 from metric_benchmark.reporting.html import render_report, write_report
 
@@ -106,13 +106,17 @@ def test_a_power_plan_becomes_a_curve(finished):
         for link, effect, power in ((0.0, 0.0, 0.05), (1.0, 0.4, 0.62), (2.0, 0.6, 0.9))
     ]
     plan = PowerPlan(
-        seed=1, target_power=0.8, alpha=0.05, planned_link=1.0, curve=points, smallest_effect=0.52, options=[],
-        advice="add tasks",
+        seed=1, target_power=0.8, alpha=0.05, planned_link=1.0, curve=points, smallest_effect=0.52,
+        advice="add tasks", options=[
+            PowerOption(change="40 tasks", n_tasks=40, n_mutants=12, n_subsets=60, n_baseline=1, n_mutant=1,
+                        n_trials=420, extra_trials=120, power=0.9, stderr=0.03),
+        ],
     )  # fmt: skip
-    html = render_report(load_report(finished), power={"desk": plan})
+    html = render_report(replace(load_report(finished), plans={"desk": plan}))
     assert html.count("<h3>Power") == 1
     assert "association 0.40: power 0.62" in html
-    assert "The association found with 80% power is 0.52." in html
+    assert "An association of 0.52 is found 80 times out of 100; smaller ones are often missed." in html
+    assert "<td>40 tasks</td><td class=\"n\">120</td><td class=\"n\">90%</td>" in html
 
 
 def test_matrices_of_another_tool_have_a_report(tmp_path):
