@@ -1,21 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real `dagster dev`: a backfill of everything, and a run that is terminated in mid-trial."""
+"""A real `dagster dev`: backfills with and without failures, new mutants, the schedule, and terminated runs."""
 
 from __future__ import annotations
 
+import json
+import random
+import subprocess
+import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.live, pytest.mark.harbor, pytest.mark.slow, pytest.mark.timeout(1200)]
+from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.locks import lock_root
+from metric_benchmark.experiment import open_run
+from metric_benchmark.pins import sign_experiment
+from metric_benchmark.pipeline.status import experiment_status
+
+pytestmark = [pytest.mark.live, pytest.mark.harbor, pytest.mark.slow, pytest.mark.timeout(1500)]
+
+#: How often a run is terminated, each time at another moment.
+N_TERMINATIONS = 10
+#: An agent that Harbor cannot make; only its own variant is refused for it.
+BROKEN = "agent: {name: nop, kwargs: {no_such_setting: 1}}"
 
 
 @pytest.fixture(scope="module")
 def filled(host: Any) -> Any:
-    """The host after a backfill of everything."""
-    host.observe_inputs()
+    """The host after a backfill of everything, with inputs that nobody observed by hand."""
+    wait_for(lambda: len(observed(host)) == 2, 120, "observations by the sensor")
     backfill = host.launch_backfill()
     assert host.follow_backfill(backfill, 900) == "COMPLETED_SUCCESS"
     return host
@@ -34,37 +50,242 @@ def test_a_backfill_of_everything_materialises_every_partition(filled: Any, smal
     }
     assert (filled.output / "experiment.json").exists()
     assert (filled.output / "report.html").exists()
+    assert not_fresh(filled) == {}
 
 
-def test_a_run_terminated_in_mid_trial_leaves_nothing_behind_and_the_next_one_succeeds(
+def test_every_check_of_it_passed(filled: Any) -> None:
+    nodes = filled.graphql(
+        """{ assetNodes { assetKey { path } assetChecksOrError { ... on AssetChecks { checks { name
+             executionForLatestMaterialization { evaluation { success } } } } } } }"""
+    )["assetNodes"]
+    found = {
+        check["name"]: (check["executionForLatestMaterialization"] or {}).get("evaluation")
+        for node in nodes
+        for check in node["assetChecksOrError"].get("checks", [])
+    }
+    names = (
+        "native_evidence_valid", "controls_survive", "baseline_reliable", "metric_not_constant", "hypothesis_verdict",
+        "inventory_complete", "up_to_date",
+    )  # fmt: skip
+    assert found == {name: {"success": True} for name in names}
+
+
+def test_a_backfill_with_a_failing_variant_does_the_rest_and_the_next_one_only_what_is_missing(filled: Any) -> None:
+    stop_automation(filled)
+    edit(filled, "tiny", "agent: {name: nop}", "agent: {name: nop, model_name: other}")
+    edit(filled, "other", "mutants:\n", f"mutants:\n  - {{id: extra, operator: external/x, {BROKEN}}}\n")
+    ended = backfill(filled)
+    assert ended.returncode == 4, ended.stderr
+    result = json.loads(ended.stdout)
+    assert result["status"] == "COMPLETED_FAILED"
+    assert runs_of(filled, result["backfill"]) == {
+        "raw_results tiny|lazy": "SUCCESS",
+        "raw_results other|extra": "FAILURE",
+        "mutant_scores tiny|lazy": "SUCCESS",
+        "correlation,subset_scores tiny": "SUCCESS",
+    }
+    assert not_fresh(filled) == {
+        "raw_results other|extra": "missing",
+        "mutant_scores other|extra": "missing",
+        "subset_scores other": "stale",
+        "correlation other": "stale",
+    }
+    assert "other|extra" not in filled.materialised()["raw_results"] | filled.materialised()["mutant_scores"]
+
+    edit(filled, "other", BROKEN, "agent: {name: nop}")
+    ended = backfill(filled, "--state", "missing", "--state", "failed")
+    assert ended.returncode == 0, ended.stderr
+    assert runs_of(filled, json.loads(ended.stdout)["backfill"]) == {
+        "raw_results other|extra": "SUCCESS",
+        "mutant_scores other|extra": "SUCCESS",
+        "correlation,subset_scores other": "SUCCESS",
+        "execution_manifest,report ": "SUCCESS",
+    }
+    assert not_fresh(filled) == {}
+
+
+def test_the_schedule_asks_for_exactly_what_is_stale_and_then_only_a_new_mutant_is_run(filled: Any) -> None:
+    assert tick(filled) == []
+    edit(filled, "tiny", "agent: {name: oracle}}\n", "agent: {name: oracle, model_name: other}}\n")
+    assert tick(filled) == ["raw_results tiny|same"]
+    edit(filled, "tiny", "agent: {name: oracle, model_name: other}}\n", "agent: {name: oracle}}\n")
+    assert tick(filled) == []
+
+    before = trials(filled)
+    edit(filled, "other", "mutants:\n", "mutants:\n  - {id: another, operator: external/y, agent: {name: nop}}\n")
+    wait_for(lambda: "other|another" in partition_keys(filled, "raw_results"), 120, "the new mutant's partition")
+    assert tick(filled) == ["raw_results other|another"]
+    start_automation(filled)
+    run = filled.launch("raw_results", "other|another")
+    assert filled.follow_run(run) == "SUCCESS", filled.run_log(run)
+    # All that depends on it follows by itself.
+    wait_for(lambda: not_fresh(filled) == {} and tick(filled) == [], 400, "the analysis to follow", 3)
+    new = trials(filled) - before
+    assert {trial.parts[0] for trial in new} == {"another"}
+    assert len(new) == 2
+
+
+def test_runs_terminated_at_any_moment_leave_nothing_behind_and_the_next_one_succeeds(
     filled: Any, small: ModuleType, processes: ModuleType
 ) -> None:
+    stop_automation(filled)
+    wait_for(lambda: not unfinished(filled), 200, "earlier runs")
     before = processes.started_by(filled.process.pid)
-    _set_sleep(small, filled.experiment, 120)
-    run = filled.launch("raw_results", "other|baseline")
-    _wait_for_sandbox(filled, processes, before)
-    started = processes.started_by(filled.process.pid) - before
-    assert len(started) >= 3, "the run, Harbor's process and a sandbox at least"
-    filled.terminate(run)
-    assert filled.follow_run(run, 60) == "CANCELED", filled.run_log(run)
-    assert processes.left_of(started) == []
+    set_sleep(small, filled.experiment, 120)
+    seed = random.randrange(10**6)
+    moments = random.Random(seed)
+    for number in range(N_TERMINATIONS):
+        delay_s = moments.uniform(0, 9)
+        where = f"termination {number + 1} of seed {seed}, {delay_s:.2f} s after the launch"
+        run = filled.launch("raw_results", "other|baseline")
+        time.sleep(delay_s)
+        started = processes.started_by(filled.process.pid) - before
+        filled.terminate(run)
+        assert filled.follow_run(run, 100) == "CANCELED", f"{where}: {filled.run_log(run)}"
+        started |= processes.started_by(filled.process.pid) - before
+        assert processes.left_of(started, within_s=30) == [], where
+        assert slots(filled) == 0, where
+    with lock_root(EvidenceRoot(filled.output), "exclusive"):
+        pass
 
-    _set_sleep(small, filled.experiment, 0)
+    set_sleep(small, filled.experiment, 0)
     again = filled.launch("raw_results", "other|baseline")
     assert filled.follow_run(again) == "SUCCESS", filled.run_log(again)
     assert "other|baseline 2/2" in filled.run_log(again)
 
 
-def _set_sleep(small: ModuleType, experiment: Path, seconds: int) -> None:
+def wait_for(*args: Any) -> Any:
+    return sys.modules["mb_tests_host"].wait_for(*args)
+
+
+def edit(host: Any, case: str, old: str, new: str) -> None:
+    """Changes a case file, which must have the text once, and signs."""
+    path: Path = host.experiment.parent / case / "case.yaml"
+    text = path.read_text()
+    assert text.count(old) == 1, text
+    path.write_text(text.replace(old, new))
+    sign_experiment(host.experiment)
+
+
+def set_sleep(small: ModuleType, experiment: Path, seconds: int) -> None:
     for task in small.TASKS:
         small.write_task(experiment.parent / "other" / "tasks" / task, task, sleep_s=seconds)
-    small.sign_experiment(experiment)
+    sign_experiment(experiment)
 
 
-def _wait_for_sandbox(host: Any, processes: ModuleType, before: set[Any]) -> None:
-    import sys
+def not_fresh(host: Any) -> dict[str, str]:
+    """What `metric-benchmark status` lists: state by stage and key."""
+    run = open_run(host.experiment, host.output, level="analysis")
+    return {f"{found.stage} {found.key}": found.state for found in experiment_status(run) if found.state != "fresh"}
 
-    known = {pid for pid, _ in before}
-    sys.modules["mb_tests_host"].wait_for(
-        lambda: processes.sandboxes_of(host.process.pid) - known, 120, "a sandbox", 0.2
+
+def trials(host: Any) -> set[Path]:
+    """Native trials of the case `other`, by path below it."""
+    folder = host.output / "execution" / "other"
+    return {path.relative_to(folder) for path in folder.glob("*/*/jobs/run-*/*__*")}
+
+
+def backfill(host: Any, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs `metric-benchmark backfill` to its end."""
+    command = [sys.executable, "-m", "metric_benchmark", "backfill", str(host.experiment), "--output", str(host.output)]
+    return subprocess.run(
+        [*command, "--url", host.url, "--json", *words], capture_output=True, text=True, timeout=900, check=False
+    )
+
+
+def runs_of(host: Any, backfill_id: str) -> dict[str, str]:
+    """Status of a backfill's runs by assets and partition."""
+    runs = host.graphql(
+        """query($value: String!) { runsOrError(filter: {tags: [{key: "dagster/backfill", value: $value}]}) {
+             ... on Runs { results { status assetSelection { path } tags { key value } } } } }""",
+        value=backfill_id,
+    )["runsOrError"]["results"]
+    found: dict[str, str] = {}
+    for run in runs:
+        partition = next((tag["value"] for tag in run["tags"] if tag["key"] == "dagster/partition"), "")
+        assets = ",".join(sorted(key["path"][-1] for key in run["assetSelection"]))
+        found[f"{assets} {partition}"] = run["status"]
+    return found
+
+
+def observed(host: Any) -> list[str]:
+    """The inputs that have been observed at least once."""
+    nodes = host.graphql("{ assetNodes { assetKey { path } assetObservations(limit: 1) { timestamp } } }")["assetNodes"]
+    return [node["assetKey"]["path"][-1] for node in nodes if node["assetObservations"]]
+
+
+def partition_keys(host: Any, asset: str) -> list[str]:
+    return host.graphql(
+        "query($path: [String!]!) { assetNodeOrError(assetKey: {path: $path}) { ... on AssetNode { partitionKeys } } }",
+        path=[asset],
+    )["assetNodeOrError"]["partitionKeys"]
+
+
+def tick(host: Any) -> list[str]:
+    """What the schedule would ask for now, evaluated by the real code server."""
+    answer = host.graphql(
+        """mutation($selector: ScheduleSelector!, $at: Float!) {
+             scheduleDryRun(selectorData: $selector, timestamp: $at) {
+               __typename ... on PythonError { message } ... on DryRunInstigationTick { evaluationResult {
+                 error { message } runRequests { assetSelection { path } tags { key value } } } } } }""",
+        selector={**sys.modules["mb_tests_host"]._REPOSITORY, "scheduleName": "scheduled_backfill"},
+        at=1_800_000_000.0,
+    )["scheduleDryRun"]
+    assert answer["__typename"] == "DryRunInstigationTick", answer
+    result = answer["evaluationResult"]
+    assert not result["error"], result
+    return [
+        " ".join(
+            [
+                ",".join(key["path"][-1] for key in request["assetSelection"]),
+                *(tag["value"] for tag in request["tags"] if tag["key"] == "dagster/partition"),
+            ]
+        )
+        for request in result["runRequests"] or ()
+    ]
+
+
+def stop_automation(host: Any) -> None:
+    _automation(host, "STOPPED")
+
+
+def start_automation(host: Any) -> None:
+    _automation(host, "RUNNING")
+
+
+def _automation(host: Any, status: str) -> None:
+    selector = {**sys.modules["mb_tests_host"]._REPOSITORY, "sensorName": "analysis_follows"}
+    state = host.graphql(
+        """query($selector: SensorSelector!) { sensorOrError(sensorSelector: $selector) {
+             ... on Sensor { sensorState { id status } } } }""",
+        selector=selector,
+    )["sensorOrError"]["sensorState"]
+    if state["status"] == status:
+        return
+    if status == "RUNNING":
+        host.graphql(
+            "mutation($selector: SensorSelector!) { startSensor(sensorSelector: $selector) { __typename } }",
+            selector=selector,
+        )
+    else:
+        host.graphql("mutation($id: String!) { stopSensor(id: $id) { __typename } }", id=state["id"])
+
+
+def unfinished(host: Any) -> list[str]:
+    return [
+        run["runId"]
+        for run in host.graphql(
+            """{ runsOrError(filter: {statuses: [QUEUED, NOT_STARTED, STARTING, STARTED, CANCELING]}) {
+                 ... on Runs { results { runId } } } }"""
+        )["runsOrError"]["results"]
+    ]
+
+
+def slots(host: Any) -> int:
+    """Slots of the pool `harbor` that someone holds."""
+    keys = host.graphql("{ instance { concurrencyLimits { concurrencyKey activeSlotCount pendingStepCount } } }")
+    return sum(
+        key["activeSlotCount"] + key["pendingStepCount"]
+        for key in keys["instance"]["concurrencyLimits"]
+        if key["concurrencyKey"] == "harbor"
     )
