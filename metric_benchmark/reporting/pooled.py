@@ -22,7 +22,8 @@ def pooled_rows(data: ReportData) -> list[Row]:
     """
     if data.seal is None or len(data.seal.cases) < 2:
         return []
-    return [_row(name, found) for name, found in data.pooled.items()]
+    order = dict.fromkeys([name for case in data.cases for name in case.metric_names] + list(data.pooled))
+    return [_row(name, data.pooled[name]) for name in order if name in data.pooled]
 
 
 def _row(name: str, found: PooledEstimate) -> Row:

@@ -116,7 +116,7 @@ def test_a_power_plan_becomes_a_curve(finished):
     assert html.count("<h3>Power") == 1
     assert "association 0.40: power 0.62" in html
     assert "An association of 0.52 is found 80 times out of 100; smaller ones are often missed." in html
-    assert "<td>40 tasks</td><td class=\"n\">120</td><td class=\"n\">90%</td>" in html
+    assert '<td>40 tasks</td><td class="n">120</td><td class="n">90%</td>' in html
 
 
 def test_matrices_of_another_tool_have_a_report(tmp_path):
