@@ -74,6 +74,7 @@ def test_e8_scores_bounds_and_controls(test):
     assert bounds == [pytest.approx(b, abs=1e-9) for b in E8["mutation_score_bounds"]]
     assert list(scores.controls) == ["m_AA_control"]
     assert scores.controls["m_AA_control"].status == "survived"
+    assert sum(c.status == "killed" for c in scores.controls.values()) == E8["false_kill_rate_AA"]
     assert scores.subsets["s3"].size == 4  # one of its five tasks is ineligible
     assert scores.subsets["s3"].ineligible_tasks == ["t3"]
     assert scores.noise.status == "not_assessable"  # one control is not enough

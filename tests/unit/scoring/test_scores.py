@@ -79,6 +79,9 @@ def test_flags_of_e4():
     assert [m for m, s in scores.mutants.items() if s.is_dominator] == [f"m{j}" for j in dominators]
     expected = [n / len(dominators) for n in example["mutants_detected_dominators_only"]]
     assert [s.score_dominators for s in scores.subsets.values()] == pytest.approx(expected, abs=1e-9)
+    plain = {m for m, s in scores.mutants.items() if not s.is_trivial and s.duplicate_of is None}
+    detected = [len(plain & set(s.detected)) for s in scores.subsets.values()]
+    assert detected == example["mutants_detected_nontrivial_dedup"]
 
 
 def test_scores_without_any_kill_are_undefined_where_there_is_nothing_to_divide_by():
