@@ -223,7 +223,7 @@ def describe_correlation(step: Step, correlation: Correlation, path: Path) -> Me
                 "spearman": ("float", "rank correlation of coverage and mutant score"),
                 "partial_spearman": ("float", "the same given subset size"),
                 "kendall_tau_b": ("float", "Kendall's tau-b"),
-                "verdict": ("string", "supported, refuted, inconclusive, blocked or not tested"),
+                "verdict": ("string", "of this case alone; the report has the final one, over all cases"),
                 "reason": ("string", "why"),
             },
             [
