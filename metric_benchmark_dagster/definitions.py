@@ -9,6 +9,7 @@ from metric_benchmark_dagster.home import (
     DEFAULT_OUTPUT,
     EXPERIMENT_VARIABLE,
     OUTPUT_VARIABLE,
+    PREFIX_VARIABLE,
     RUN_ID_VARIABLE,
     read_nightly,
     read_on_failure,
@@ -20,6 +21,7 @@ defs = build_defs(
     experiment=os.environ.get(EXPERIMENT_VARIABLE) or DEFAULT_EXPERIMENT,
     output=os.environ.get(OUTPUT_VARIABLE) or DEFAULT_OUTPUT,
     run_id=os.environ.get(RUN_ID_VARIABLE) or None,
+    key_prefix=os.environ.get(PREFIX_VARIABLE, "").split(),
     nightly=read_nightly(os.environ),
     on_failure=read_on_failure(os.environ),
 )

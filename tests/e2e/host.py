@@ -138,6 +138,15 @@ class Web:
                 found[node["assetKey"]["path"][-1]] = keys
         return found
 
+    def stop_sensor(self, name: str) -> None:
+        """Stops a sensor, like the switch in the UI."""
+        found = self.graphql(
+            """query($selector: SensorSelector!) { sensorOrError(sensorSelector: $selector) {
+                 ... on Sensor { sensorState { id } } } }""",
+            selector={**_REPOSITORY, "sensorName": name},
+        )["sensorOrError"]
+        self.graphql("mutation($id: String!) { stopSensor(id: $id) { __typename } }", id=found["sensorState"]["id"])
+
     def observe_inputs(self) -> None:
         """Observes both inputs and waits for it."""
         for run in [self.launch(asset, None) for asset in ("variant_inputs", "case_inputs")]:

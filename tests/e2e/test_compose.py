@@ -94,13 +94,18 @@ def deployment(small: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> I
         deployment.compose("up", "--detach", "--wait", "--wait-timeout", "300")
         yield deployment
     finally:
+        deployment.compose("stop", "--timeout", "20", "daemon", check=False)
+        left = containers(f"metric-benchmark.run-of={PROJECT}")
+        subprocess.run(["docker", "rm", "--force", "--volumes", *left], capture_output=True)
         deployment.compose("down", "--volumes", "--remove-orphans", "--timeout", "20", check=False)
 
 
 @pytest.fixture(scope="module")
 def web(deployment: Deployment, hosts: ModuleType) -> Any:
-    """The web server, asked through the published port."""
-    return hosts.Web(f"http://127.0.0.1:{deployment.port}")
+    """The web server, asked through the published port; only what the tests launch runs."""
+    web = hosts.Web(f"http://127.0.0.1:{deployment.port}")
+    web.stop_sensor("analysis_follows")
+    return web
 
 
 def test_terminating_a_run_ends_its_container_and_those_of_its_trials(
