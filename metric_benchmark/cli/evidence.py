@@ -12,6 +12,7 @@ import typer
 
 from metric_benchmark.cli.console import plural, say, say_json, say_table
 from metric_benchmark.cli.options import ExperimentArgument, JsonOption, OutputOption, RunIdOption
+from metric_benchmark.cli.working import working
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -106,8 +107,9 @@ def report(
     from metric_benchmark.reporting.html import write_report
 
     root = follow_pointer(EvidenceRoot(folder.absolute()))
-    written = write_report(root, html)
-    data = load_report(root)
+    with working("writing the report"):
+        written = write_report(root, html)
+        data = load_report(root)
     if as_json:
         say_json(report_json(data, written))
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from metric_benchmark.cli.console import note, plural, say, say_json, warn
+from metric_benchmark.cli.console import plural, say, say_json, warn
 from metric_benchmark.cli.options import (
     AcceptOption,
     ExperimentArgument,
@@ -18,6 +18,7 @@ from metric_benchmark.cli.options import (
     ReplayOption,
     RunIdOption,
 )
+from metric_benchmark.cli.working import working
 
 if TYPE_CHECKING:
     from metric_benchmark.cli.checks import Ready
@@ -108,12 +109,14 @@ def run_experiment(
         done = _run(ready, accept_changes=accept_changes)
     else:
         run = open_run(experiment, output, results=results, run_id=run_id, level="analysis")
-    seal = analyse_saved(run, replay=replay, on_case=lambda case_id: note(f"analysing case {case_id}"))
+    with working() as tell:
+        seal = analyse_saved(run, replay=replay, on_case=lambda case_id: tell(f"analysing case {case_id}"))
     for text in describe_states(seal.secrets):
         warn(text)
-    plan_open_cases(run, seal)
-    html = write_report(run.root)
-    data = load_report(run.root)
+    with working("writing the report"):
+        plan_open_cases(run, seal)
+        html = write_report(run.root)
+        data = load_report(run.root)
     if as_json:
         say_json({**({} if done is None else _evals_json(run, done)), **report_json(data, html)})
         return

@@ -11,6 +11,7 @@ import typer
 
 from metric_benchmark.cli.console import say, say_json
 from metric_benchmark.cli.options import JsonOption
+from metric_benchmark.cli.working import working
 
 if TYPE_CHECKING:
     from metric_benchmark.reporting.data import ReportData
@@ -93,7 +94,9 @@ def compare(
     from metric_benchmark.reporting.compare import compare as compare_reports
     from metric_benchmark.reporting.compare_output import comparison_markdown, comparison_rows, render_comparison
 
-    found = compare_reports(_load(old), _load(new), np.random.default_rng(seed), metrics=_pairs(metric))
+    pairs = _pairs(metric)
+    with working("comparing"):
+        found = compare_reports(_load(old), _load(new), np.random.default_rng(seed), metrics=pairs)
     if markdown is not None:
         write_bytes(markdown.absolute(), comparison_markdown(found).encode())
     if as_json:

@@ -10,6 +10,7 @@ import typer
 
 from metric_benchmark.cli.console import say_json
 from metric_benchmark.cli.options import JsonOption, OutputOption
+from metric_benchmark.cli.working import working
 
 if TYPE_CHECKING:
     from metric_benchmark.config.models import AnalysisConfig
@@ -64,10 +65,12 @@ def analyze_matrix(
     root = EvidenceRoot(output.absolute())
     _require_free(root)
     settings: AnalysisConfig | None = parse_model(read_yaml(analysis), AnalysisConfig) if analysis else None
-    found = analyze(*read_matrices(kills, coverage, subsets), settings.correlation if settings else DEFAULT_SETTINGS)
-    _write(root, found, {"kills": kills, "coverage": coverage, "subsets": subsets})
-    html = write_report(root)
-    data = load_report(root)
+    matrices = read_matrices(kills, coverage, subsets)
+    with working("correlating"):
+        found = analyze(*matrices, settings.correlation if settings else DEFAULT_SETTINGS)
+        _write(root, found, {"kills": kills, "coverage": coverage, "subsets": subsets})
+        html = write_report(root)
+        data = load_report(root)
     if as_json:
         say_json(report_json(data, html))
     else:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from metric_benchmark.cli.console import note, say, say_table
+from metric_benchmark.cli.console import say, say_table
+from metric_benchmark.cli.working import working
 from metric_benchmark.config import Experiment
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.writes import write_bytes
@@ -25,10 +26,11 @@ def power_plans(experiment: Experiment, kept_in: EvidenceRoot | None) -> dict[st
     """
     found = kept_plans(kept_in, experiment) if kept_in is not None else {}
     plans: dict[str, PowerPlan] = {}
-    for case in experiment.cases:
-        if case.case_id not in found:
-            note(f"simulating case {case.case_id}")
-        plans[case.case_id] = found.get(case.case_id) or plan_case(experiment, case)
+    with working() as tell:
+        for case in experiment.cases:
+            if case.case_id not in found:
+                tell(f"simulating case {case.case_id}")
+            plans[case.case_id] = found.get(case.case_id) or plan_case(experiment, case)
     if kept_in is not None and plans != found:
         keep_plans(kept_in, experiment, plans)
     return plans

@@ -19,6 +19,7 @@ from metric_benchmark.cli.options import (
     ResultsOption,
     RunIdOption,
 )
+from metric_benchmark.cli.working import working
 
 if TYPE_CHECKING:
     from metric_benchmark.pipeline import ExperimentRun
@@ -39,7 +40,7 @@ def add_commands(app: typer.Typer) -> None:
     )(cover)
     app.command(
         short_help="Stage 4: correlate coverage with mutant score.",
-        epilog="Example: metric-benchmark correlate my-experiment --results runs/mine --case desk",
+        epilog="Example: metric-benchmark correlate my-experiment --results runs/mine --case errands",
     )(correlate)
 
 
@@ -162,11 +163,11 @@ def _each_case[R: Record](
     run = open_run(experiment, output, results=results, run_id=run_id, level="analysis")
     wanted = [run.experiment.case(case_id)] if case_id else list(run.experiment.cases)
     manifest = check_saved_execution(run)
-    with lock_root(run.root, "exclusive"):
+    with lock_root(run.root, "exclusive"), working() as tell:
         guard_analysis(run, manifest)
         found: dict[str, R] = {}
         for case in wanted:
-            note(f"analysing case {case.case_id}")
+            tell(f"analysing case {case.case_id}")
             found[case.case_id] = stage(run, case.case_id)
     return found
 

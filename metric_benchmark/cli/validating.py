@@ -19,6 +19,7 @@ from metric_benchmark.cli.options import (
     ResultsOption,
     RunIdOption,
 )
+from metric_benchmark.cli.working import working
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -29,8 +30,8 @@ def add_commands(app: typer.Typer) -> None:
     )(validate_results)
     app.command(
         short_help="Adopt Harbor jobs run elsewhere as a variant's.",
-        epilog="Example: metric-benchmark import-results my-experiment --variant 'desk|baseline' "
-        "--jobs jobs/2025-01-31 --output runs/mine",
+        epilog="Example: metric-benchmark import-results my-experiment --variant 'errands|baseline' "
+        "--jobs jobs/2026-01-31 --output runs/mine",
     )(import_results)
 
 
@@ -50,7 +51,8 @@ def validate_results(
     from metric_benchmark.pipeline.validation import validate_results as validate
 
     run = open_run(experiment, None, results=results, run_id=run_id, level="analysis")
-    done = validate(run)
+    with working("comparing the records with the native folders"):
+        done = validate(run)
     report = done.report
     if done.not_saved is not None:
         warn(f"{done.not_saved}, so that this report is not kept there: a later analysis will not know of it")
@@ -115,7 +117,8 @@ def import_results(
     wanted = find_variant(run, variant)
     if not accept_changes:
         refuse_changes(run, [wanted])
-    done = import_jobs(run, wanted, jobs)
+    with working("copying and comparing jobs"):
+        done = import_jobs(run, wanted, jobs)
     if as_json:
         counts = {"n_counted": done.results.n_counted, "n_without_verdict": done.results.n_without_verdict}
         runs = [asdict(adopted) for adopted in done.runs]

@@ -21,6 +21,7 @@ from metric_benchmark.correlation.bitsets import Owners, SubsetBits, Words, add_
 from metric_benchmark.correlation.inputs import as_bools, as_values, check_shapes
 from metric_benchmark.correlation.replicates import (
     RankStatistic,
+    Replicated,
     block_streams,
     double_ranks,
     double_ranks_of,
@@ -41,31 +42,21 @@ _PURPOSE_TWO_WAY, _PURPOSE_MUTANTS, _PURPOSE_TASK_VALUES = 3, 4, 5
 
 
 @dataclass(frozen=True)
-class Bootstrap:
+class Bootstrap(Replicated):
     """Outcome of a bootstrap.
 
     Attributes:
-        observed: the statistic on the data, NaN when it is undefined.
-        replicates: the statistic on each resample, NaN where it is undefined.
         resampled: what was drawn again.
     """
 
-    observed: float
-    replicates: Floats
     resampled: Resampled
-
-    @property
-    def n_undefined(self) -> int:
-        """How many replicates have no value."""
-        return int(np.isnan(self.replicates).sum())
 
     @property
     def stderr_z(self) -> float:
         """Standard deviation of atanh of the defined replicates; NaN with fewer than two."""
-        defined = self.replicates[~np.isnan(self.replicates)]
-        if len(defined) < 2:
+        if len(self.defined) < 2:
             return math.nan
-        return float(np.arctanh(np.clip(defined, -CLIP, CLIP)).std(ddof=1))
+        return float(np.arctanh(np.clip(self.defined, -CLIP, CLIP)).std(ddof=1))
 
     def interval(self, level: float) -> tuple[float, float]:
         """Returns the two-sided interval at `level`, NaN where there is none."""

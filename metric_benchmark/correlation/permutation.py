@@ -20,6 +20,7 @@ from metric_benchmark.correlation.bitsets import Owners, SubsetBits, add_bits, r
 from metric_benchmark.correlation.inputs import as_bools, as_values, check_shapes
 from metric_benchmark.correlation.replicates import (
     RankStatistic,
+    Replicated,
     block_streams,
     double_ranks,
     double_ranks_of,
@@ -38,33 +39,23 @@ _PURPOSE_TASKS, _PURPOSE_BLOCKS = 1, 2
 
 
 @dataclass(frozen=True)
-class Permutations:
+class Permutations(Replicated):
     """Outcome of a permutation test.
 
     Attributes:
-        observed: the statistic, NaN when it is undefined.
-        replicates: the statistic under each permutation, NaN where it is undefined.
         exact: whether all permutations were enumerated (the observed one is among them).
         statistic_name: which estimator it is.
         permuted: whose rows were dealt out anew.
     """
 
-    observed: float
-    replicates: Floats
     exact: bool
     statistic_name: str
     permuted: Permuted
 
     @property
-    def n_undefined(self) -> int:
-        """How many replicates have no value."""
-        return int(np.isnan(self.replicates).sum())
-
-    @property
     def null_mean(self) -> float:
         """Mean of the defined replicates: what unrelated coverage of this kind gives; NaN when there are none."""
-        defined = self.replicates[~np.isnan(self.replicates)]
-        return float(defined.mean()) if len(defined) else math.nan
+        return float(self.defined.mean()) if len(self.defined) else math.nan
 
     def p_value(self, direction: Literal["greater", "less"] = "greater") -> float:
         """One-sided p; an undefined replicate counts as extreme, so it can only make p larger."""

@@ -45,6 +45,29 @@ def double_ranks_of(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
+class Replicated:
+    """A statistic and its replicates.
+
+    Attributes:
+        observed: the statistic on the data, NaN when it is undefined.
+        replicates: the statistic on each resample or permutation, NaN where it is undefined.
+    """
+
+    observed: float
+    replicates: Floats
+
+    @property
+    def defined(self) -> Floats:
+        """The replicates that have a value."""
+        return self.replicates[~np.isnan(self.replicates)]
+
+    @property
+    def n_undefined(self) -> int:
+        """How many replicates have no value."""
+        return len(self.replicates) - len(self.defined)
+
+
+@dataclass(frozen=True)
 class RankStatistic:
     """The primary statistic on a fixed set of subsets: partial Spearman given size, or plain Spearman.
 

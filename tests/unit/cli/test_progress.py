@@ -8,6 +8,7 @@ import io
 import pytest
 
 from metric_benchmark.cli.progress import ProgressSink, Whole, show_progress
+from metric_benchmark.cli.working import working
 from metric_benchmark.execution.runner import Progress
 
 
@@ -129,6 +130,20 @@ def test_a_terminal_gets_a_bar(monkeypatch):
     assert "desk|baseline" in shown
     assert "1.00 USD" in shown
     assert "mean reward" not in shown
+
+
+def test_what_takes_long_is_shown_on_a_terminal_and_said_in_a_line_elsewhere(monkeypatch, capsys):
+    with working("writing the report", is_terminal=False) as tell:
+        tell("analysing case desk")
+    assert capsys.readouterr() == ("", "analysing case desk\n")
+    screen = io.StringIO()
+    screen.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with working("writing the report") as tell:
+        tell("analysing case [bold]")
+    assert "analysing case [bold] " in screen.getvalue()
+    assert "0:00:00" in screen.getvalue()
 
 
 def test_an_interrupted_run_says_nothing_of_the_variant_it_was_in(capsys):
