@@ -8,10 +8,11 @@ import numpy as np
 from metric_benchmark.correlation import correlate
 from metric_benchmark.evidence.reader import read_record
 from metric_benchmark.evidence.writes import write_record
-from metric_benchmark.hashing import digest_file, digest_json
+from metric_benchmark.hashing import digest_file
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.provenance import Provenance, current_record, require_current
 from metric_benchmark.pipeline.registration import find_registration
+from metric_benchmark.pipeline.wanted import correlation_inputs
 from metric_benchmark.records.correlation import Correlation
 from metric_benchmark.records.coverage import CoverageRecord
 from metric_benchmark.records.scores import MutantKills, MutantScores
@@ -35,10 +36,7 @@ def correlate_case(run: ExperimentRun, case_id: str) -> Correlation:
     provenance = Provenance(
         "correlation",
         {
-            "correlation": digest_json(inputs.selection.correlation),
-            "subsets": digest_json(inputs.subsets.to_json()),
-            # The family of claims is all hypotheses times all cases, so a case more makes every verdict stricter.
-            "n_cases": str(n_cases),
+            **correlation_inputs(inputs, n_cases),
             "registration": ", ".join([registered.state, *registered.changed]),
         },
         {

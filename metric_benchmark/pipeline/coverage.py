@@ -11,10 +11,10 @@ from metric_benchmark.coverage.traces import BaselineTrial
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.reader import read_raw_results, read_record
 from metric_benchmark.evidence.writes import write_record
-from metric_benchmark.hashing import digest_json
 from metric_benchmark.pipeline.inputs import CaseInputs, ExperimentRun, raw_digests
 from metric_benchmark.pipeline.provenance import Provenance
 from metric_benchmark.pipeline.saved import recall_answers
+from metric_benchmark.pipeline.wanted import coverage_inputs
 from metric_benchmark.records.coverage import CoverageRecord
 from metric_benchmark.records.execution import RawResults
 
@@ -38,9 +38,7 @@ def measure_case(run: ExperimentRun, case_id: str, *, replay: bool = False) -> C
     provenance = Provenance(
         "coverage",
         {
-            "subsets": digest_json(inputs.subsets.to_json()),
-            "metrics": digest_json(inputs.metrics.to_json()),
-            "description": digest_json(inputs.description.to_json()),
+            **coverage_inputs(inputs),
             **{f"code:{name}": metric.code_sha256 for name, metric in record.metrics.items()},
         },
         raw_digests(index, "baseline"),

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from metric_benchmark.evidence.reader import read_raw_results
 from metric_benchmark.evidence.writes import write_record
-from metric_benchmark.hashing import digest_file, digest_json
+from metric_benchmark.hashing import digest_file
 from metric_benchmark.pipeline.inertness import compare_with_baseline
 from metric_benchmark.pipeline.inputs import CaseInputs, ExperimentRun, raw_digests
 from metric_benchmark.pipeline.provenance import Provenance, current_record
+from metric_benchmark.pipeline.wanted import kills_inputs, scores_inputs
 from metric_benchmark.records.execution import CaseIndex, RawResults
 from metric_benchmark.records.scores import Eligibility, MutantKills, MutantScores
 from metric_benchmark.scoring import assess_eligibility, score_case, score_mutant
@@ -61,7 +62,7 @@ def _score_variant(case: _Case, variant_id: str) -> MutantKills:
     shared = ["baseline"] if case.screening is None else ["baseline", "screening"]
     provenance = Provenance(
         "scoring",
-        {"scoring": digest_json(inputs.selection.scoring), "tasks": digest_json(list(inputs.selection.tasks))},
+        kills_inputs(inputs),
         raw_digests(index, *shared, variant_id),
     )
     path = run.root.mutant_kills(index.case, variant_id)
@@ -96,7 +97,7 @@ def score_subsets(run: ExperimentRun, case_id: str) -> MutantScores:
     digests = {f"mutants/{v}": digest_file(run.root.mutant_kills(case_id, v)) for v in ordered}
     provenance = Provenance(
         "scoring",
-        {"scoring": digest_json(inputs.selection.scoring), "subsets": digest_json(inputs.subsets.to_json())},
+        scores_inputs(inputs),
         {**digests, **raw_digests(case.index, "screening")},
     )
     path = run.root.mutant_scores(case_id)
