@@ -123,7 +123,8 @@ def test_a_download_cannot_fill_the_hosts_disk(sandbox, host_folder):
 def test_an_upload_that_does_not_fit_says_so(sandbox, host_folder):
     with (host_folder / "big").open("wb") as handle:
         handle.truncate(80 << 20)
-    with pytest.raises(Exception, match=r"SandboxFullError: the sandbox's own disk is full; upload of .*/big to /big failed: .*No space left"):
+    full = r"SandboxFullError: the sandbox's own disk is full; upload of .*/big to /big failed: .*No space left"
+    with pytest.raises(Exception, match=full):
         sandbox.call("upload", source=str(host_folder / "big"), target="/big", folder=False)
 
 
