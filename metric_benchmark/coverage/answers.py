@@ -34,9 +34,28 @@ def check_answer(name: str, answer: object, request: MetricRequest) -> Answer:
         problems.append(f"answered {show(answer)}, expected a CoverMatrix or an OpaqueCoverage")
     if isinstance(answer, CoverMatrix | OpaqueCoverage):
         problems += _unknown("unmeasured task", set(answer.unmeasured) - set(request.tasks), "a task of the case")
+        problems += [f"answered {show(text)}, expected text that UTF-8 can hold" for text in _unwritable(answer)]
     if problems:
         raise MetricError([Problem(f"metric {name}", problem) for problem in problems])
     return answer  # pyright: ignore[reportReturnType] - anything else has raised
+
+
+def _unwritable(answer: Answer) -> list[str]:
+    """Returns the texts no record can hold: halves of surrogate pairs, as `"\\ud800"` in JSON makes them."""
+    texts: list[object] = [*answer.notes, *answer.unmeasured.values(), *answer.counts]
+    if isinstance(answer, CoverMatrix):
+        texts += answer.items
+    else:
+        texts += [value.reason for value in answer.subsets.values() if isinstance(value, Undefined)]
+    return [text for text in texts if isinstance(text, str) and not _is_utf8(text)]
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_matrix(answer: CoverMatrix, request: MetricRequest) -> list[str]:

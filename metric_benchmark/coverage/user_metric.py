@@ -154,7 +154,10 @@ class UserMetric:
     def _problems(self, reply: Mapping[str, Any]) -> list[Problem]:
         if "refused" in reply:
             return [Problem(place, message) for place, message in reply["problems"]]
-        return [Problem(f"metric {self.name}", f"failed with {reply['failed']}; expected an answer")]
+        hint = ""
+        if self.code.is_local and str(reply["failed"]).startswith("ModuleNotFoundError"):
+            hint = f" ({self.code.origin.name} is all that was brought along: make it a package to have several files)"
+        return [Problem(f"metric {self.name}", f"failed with {reply['failed']}{hint}; expected an answer")]
 
 
 def ended_badly(finished: Finished, timeout_s: float, max_bytes: int) -> str:

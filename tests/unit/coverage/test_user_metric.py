@@ -148,6 +148,7 @@ def test_a_metric_that_looks_at_what_it_is_given_finds_no_kills_or_scores(desk):
         ("return None", "answered None, expected a CoverMatrix"),
         ("return CoverMatrix(('x',), {'zz': frozenset()})", "unknown task zz"),
         ("return OpaqueCoverage({'s1': 2.0, 's2': float('nan')})", "subset s1: answered 2.0"),
+        ("import beside", "No module named 'beside' (mine.py is all that was brought along: make it a package"),
         ("import os; os._exit(3)", "failed with exit status 3"),
         ("import os; os.kill(os.getpid(), 9)", "failed with signal 9"),
         ("import sys; sys.exit(1)", "failed with exit status 1"),
