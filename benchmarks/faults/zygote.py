@@ -18,6 +18,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+#: What a program imports only where it is needed, and every run needs: SciPy alone would take it a second.
+_LATE = (
+    "scipy.stats", "metric_benchmark.pipeline.planning", "metric_benchmark.reporting.html",
+    "metric_benchmark.reporting.details", "metric_benchmark.coverage.metrics.suite_size", "metric_benchmark.cli.progress",
+)  # fmt: skip
 _SUBREAPER = 36
 _PRIVATE = 1 << 14 | 1 << 18  # MS_REC | MS_PRIVATE
 
@@ -33,7 +38,7 @@ def main() -> None:
         importlib.import_module(module)
     from metric_benchmark.execution import forkserver
 
-    for module in forkserver.PRELOADED:
+    for module in (*forkserver.PRELOADED, *_LATE):
         importlib.import_module(module)
     forkserver._launch = _fork_server  # type: ignore[assignment]
     print(json.dumps({"ready": True}), file=answers)
