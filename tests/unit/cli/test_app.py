@@ -180,6 +180,24 @@ def test_the_module_can_be_run_and_starts_fast():
     assert done.returncode == 2
 
 
+def test_a_shell_completes_commands_and_options(tmp_path):
+    """What `--install-completion` has bash ask; the process's name decides which variable it asks by."""
+
+    def complete(line: str) -> list[str]:
+        asked = {
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(line.split()) - 1),
+            "_METRIC_BENCHMARK_COMPLETE": "complete_bash",
+        }
+        command = [sys.executable, "-m", "metric_benchmark"]
+        return subprocess.run(
+            command, env=os.environ | asked, capture_output=True, text=True, check=True
+        ).stdout.split()
+
+    assert complete("metric-benchmark ver") == ["verify"]
+    assert complete("metric-benchmark verify --de") == ["--deep"]
+
+
 def test_no_colour_codes_outside_a_terminal(run, project):
     for words in (["--help"], ["plan", "exp"], ["mutants"], ["plan", "nowhere"], ["doctor"]):
         ended = run(*words)
