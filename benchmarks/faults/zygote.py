@@ -21,7 +21,8 @@ from typing import Any
 #: What a program imports only where it is needed, and every run needs: SciPy alone would take it a second.
 _LATE = (
     "scipy.stats", "metric_benchmark.pipeline.planning", "metric_benchmark.reporting.html",
-    "metric_benchmark.reporting.details", "metric_benchmark.coverage.metrics.suite_size", "metric_benchmark.cli.progress",
+    "metric_benchmark.reporting.details", "metric_benchmark.coverage.metrics.suite_size",
+    "metric_benchmark.cli.progress",
 )  # fmt: skip
 _SUBREAPER = 36
 _PRIVATE = 1 << 14 | 1 << 18  # MS_REC | MS_PRIVATE

@@ -11,8 +11,9 @@ import pytest
 pytestmark = [pytest.mark.harbor, pytest.mark.slow]
 
 #: Points of a run's life, in their order. A record is written in three steps; the numbers say which record:
-#: 1 names the run, 2 is a plan, 3 are raw results, 4 and 7 the case's index, 8 the manifest, 9 the analysis' guard,
-#: 10-13 its inputs, 14-17 the stages, 20 the seal.
+#: 1 names the run, 2 is a plan, 3 are raw results, 4 and 7 the case's index, 8 the manifest, 9 the validation, 10 the
+#: analysis' guard, 11-14 its inputs, 15-19 the stages, 20 the seal. A line of the ledger is written in halves: 1 and 2
+#: are claims, 3 and 4 a reservation, 9 and 10 what a run came to.
 POINTS = (
     "write.before:1", "write.temporary:1", "append.within:1", "run.reserved:1", "write.temporary:2", "run.planned:1",
     "run.trial_start:1", "worker.trial_end:1", "run.trial_end:1", "worker.trial_start:2", "run.ended:1",
