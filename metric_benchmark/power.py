@@ -159,7 +159,7 @@ def _option(change: str, bigger: Design, point: PowerPoint, base: Design) -> Pow
 
 
 def _advice(base: PowerPoint, options: Sequence[PowerOption], design: Design) -> str:
-    power = f"power is {base.power:.2f}"
+    power = f"power is {base.power:.2f}, that is, a true link is found in {base.power:.0%} of such experiments"
     if _is_enough(base.power, design):
         return f"the design suffices: {power} at the planned link with {design.n_trials} trials"
     if not options:

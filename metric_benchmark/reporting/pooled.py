@@ -52,7 +52,11 @@ def _row(name: str, found: PooledEstimate) -> Row:
 
 
 def pooled_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Returns a line per metric for a terminal; metrics without a number share one line per reason."""
+    """Returns a line per metric for a terminal; metrics without a number share one line per reason.
+
+    Where nothing is pooled there is nothing to say: the report lists the cases.
+    """
+    rows = list(rows)
     lines: list[str] = []
     listed: dict[str, list[str]] = {}
     for row in rows:
@@ -64,4 +68,4 @@ def pooled_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
             f"{row['calibrated']:+.2f} ({row['ci_low']:+.2f} to {row['ci_high']:+.2f}; "
             f"a further case: {row['prediction_low']:+.2f} to {row['prediction_high']:+.2f})"
         )
-    return lines + [f"not pooled: {', '.join(names)} ({reason})" for reason, names in listed.items()]
+    return lines and lines + [f"not pooled: {', '.join(names)} ({reason})" for reason, names in listed.items()]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from metric_benchmark.records.correlation import Correlation, MetricCorrelation
+from metric_benchmark.records.correlation import Correlation, MetricCorrelation, PowerPlan, Verdict
 from metric_benchmark.reporting.table import words
 
 QUESTION = (
@@ -29,8 +29,14 @@ class Sentences:
     caveats: tuple[str, ...] = ()
 
 
-def describe_verdict(row: Mapping[str, Any], record: Correlation | None) -> Sentences:
-    """Puts one row of `summary_rows` into sentences; `record` is the correlation it came from."""
+def describe_verdict(row: Mapping[str, Any], record: Correlation | None, plan: PowerPlan | None = None) -> Sentences:
+    """Puts one row of `summary_rows` into sentences.
+
+    Args:
+        row: the row.
+        record: the correlation it came from.
+        plan: what the case's design could show, if that was simulated; it makes the way out concrete.
+    """
     metric = row["metric"] or "any metric"
     if record is None:
         return Sentences(f"{metric}: {row['reason']}.", "", "", "Run the remaining stages of the experiment.")
@@ -40,9 +46,16 @@ def describe_verdict(row: Mapping[str, Any], record: Correlation | None) -> Sent
         answer=_answer(metric, found),
         numbers=_numbers(row, found),
         meaning=verdict.explanation or sentence(verdict.reason),
-        change=sentence(verdict.remedy),
+        change=_change(verdict, plan),
         caveats=_caveats(row, record, found),
     )
+
+
+def _change(verdict: Verdict, plan: PowerPlan | None) -> str:
+    change = sentence(verdict.remedy)
+    if plan is None or verdict.verdict != "inconclusive":
+        return change
+    return f"{change} Simulated for a design of this size: {plan.advice}."
 
 
 def sentence(text: str) -> str:

@@ -136,7 +136,7 @@ def view_case(case: CaseReport, plan: PowerPlan | None = None) -> CaseView:
     warnings = [*(case.correlation.warnings if case.correlation else scores.warnings if scores else ())]
     return CaseView(
         case=case,
-        metrics=tuple(_view_metric(case, row, all_sizes, tasks) for row in rows if row["metric"]),
+        metrics=tuple(_view_metric(case, row, all_sizes, tasks, plan) for row in rows if row["metric"]),
         kills=kills,
         task_order=tuple(tasks),
         mutant_order=tuple(mutants),
@@ -187,13 +187,15 @@ def _signed_minimum(found: MetricCorrelation) -> float | None:
     return minimum if minimum is None or found.verdict.direction != "less" else -minimum
 
 
-def _view_metric(case: CaseReport, row: Mapping[str, Any], sizes: Sequence[int], order: Sequence[int]) -> MetricView:
+def _view_metric(
+    case: CaseReport, row: Mapping[str, Any], sizes: Sequence[int], order: Sequence[int], plan: PowerPlan | None
+) -> MetricView:
     name, record = row["metric"], case.correlation
     measured = case.coverage.metrics.get(name) if case.coverage else None
     found = record.metrics[name] if record else None
     return MetricView(
         row=row,
-        sentences=describe_verdict(row, record),
+        sentences=describe_verdict(row, record, plan),
         points=_draw_points(case, record, measured, name, sizes) if record and measured else PointFigures(),
         cover=_draw_cover(case, measured, name, order) if measured else CoverFigure(),
         estimates=list_estimates(found) if found else (),

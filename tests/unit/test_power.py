@@ -87,13 +87,13 @@ def test_changes_are_combined_until_power_suffices_beginning_with_what_is_free_o
         ("200 subsets + 20 mutants", 0.65), ("200 subsets + 20 mutants + 40 tasks", 0.85),
     ]  # fmt: skip
     assert plan.advice == (
-        "power is 0.20; the cheapest combination tried that reaches 0.8 and allows a verdict is 200 subsets + "
-        "20 mutants + 40 tasks (660 trials more, power 0.85)"
+        "power is 0.20, that is, a true link is found in 20% of such experiments; the cheapest combination tried that "
+        "reaches 0.8 and allows a verdict is 200 subsets + 20 mutants + 40 tasks (660 trials more, power 0.85)"
     )
     # With 8 mutants no verdict is possible, whatever the power.
     monkeypatch.setattr(power, "simulate_power", lambda *_args, **_more: point(0.9, 0.3))
     advice = plan_power(Design(20, 8, 200, SIZES), DETERMINISTIC).advice
-    assert advice.startswith("power is 0.90; the cheapest single change that reaches 0.8 and allows a verdict is 20 ")
+    assert "; the cheapest single change that reaches 0.8 and allows a verdict is 20 mutants (240 trials" in advice
 
 
 def test_notes_name_what_no_power_can_repair():

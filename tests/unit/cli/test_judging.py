@@ -163,3 +163,4 @@ def test_a_claim_that_stays_open_gets_a_plan_of_what_would_settle_it(run, execut
     report = Path("out/report.html").read_text()
     assert "3 tasks: below 20 every verdict is inconclusive" in report
     assert "<td>20 mutants</td>" in report
+    assert "Simulated for a design of this size: power is 0.00, that is, " in report
