@@ -50,6 +50,7 @@ def open_run(
     results: Path | str | None = None,
     run_id: str | None = None,
     level: Level = "all",
+    only: str | None = None,
 ) -> ExperimentRun:
     """Loads an experiment and names its evidence root; writes nothing.
 
@@ -59,12 +60,13 @@ def open_run(
         results: saved evidence whose execution is analysed (default: that in `output`).
         run_id: names the run (default: the experiment's name).
         level: what of the experiment must be there.
+        only: the one case that is looked at; see `load_experiment`.
 
     Raises:
         ConfigError: the experiment is wrong.
         EvidenceError: the root holds evidence of another run.
     """
-    return name_run(load_experiment(path, level=level), output, results=results, run_id=run_id)
+    return name_run(load_experiment(path, level=level, only=only), output, results=results, run_id=run_id)
 
 
 def name_run(

@@ -40,22 +40,27 @@ class ExperimentResource(dg.ConfigurableResource["ExperimentResource"]):
     max_retries: int = Field(default=2, ge=0, description="Of failures that may pass by themselves.")
     retry_delay_s: float = Field(default=30, ge=0, description="Before each of them.")
 
-    def open(self, *, level: Level = "analysis") -> ExperimentRun:
+    def open(self, *, level: Level = "analysis", only: str | None = None) -> ExperimentRun:
         """Opens the experiment as it is now, to look at; errors are the library's own."""
-        return open_run(self.experiment, self.output, run_id=self.run_id, level=level)
+        return open_run(self.experiment, self.output, run_id=self.run_id, level=level, only=only)
 
     @contextmanager
     def step(
-        self, *, level: Level = "analysis", lock: Literal["shared", "exclusive"] | None = "shared"
+        self,
+        *,
+        level: Level = "analysis",
+        lock: Literal["shared", "exclusive"] | None = "shared",
+        only: str | None = None,
     ) -> Generator[Step]:
         """Opens the experiment as it is now and holds its evidence for one step; errors become Dagster failures.
 
         Args:
             level: what of the experiment must be there and match its pins.
             lock: how the evidence root is held; `None` where the library call holds it itself.
+            only: the one case the step looks at: files of hundreds of others are not parsed.
         """
         with as_failures(Retries(self.max_retries, self.retry_delay_s)), ExitStack() as stack:
-            run = self.open(level=level)
+            run = self.open(level=level, only=only)
             if lock is not None:
                 stack.enter_context(lock_root(run.root, lock))
             yield Step(run)

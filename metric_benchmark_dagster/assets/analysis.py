@@ -48,7 +48,7 @@ def analysis_assets(
     )
     def mutant_scores(context: dg.AssetExecutionContext, experiment: ExperimentResource) -> dg.MaterializeResult[Any]:
         case_id, variant_id = split_key(context.partition_key)
-        with experiment.step() as step:
+        with experiment.step(only=case_id) as step:
             kills = score_variant(step.run, case_id, variant_id)
             path = step.run.root.mutant_kills(case_id, variant_id)
             return materialised(path, describe_kills(step, kills, path))
@@ -66,7 +66,7 @@ def analysis_assets(
         "score: the share of the mutants that at least one of its tasks kills.",
     )
     def subset_scores(context: dg.AssetExecutionContext, experiment: ExperimentResource) -> dg.MaterializeResult[Any]:
-        with experiment.step() as step:
+        with experiment.step(only=context.partition_key) as step:
             scores = score_subsets(step.run, context.partition_key)
             path = step.run.root.mutant_scores(context.partition_key)
             return materialised(path, describe_scores(step, scores, path))

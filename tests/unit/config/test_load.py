@@ -79,6 +79,29 @@ def test_two_cases_of_one_id_are_refused(project):
     assert str(refused.value) == "exp/cases.yaml:4: cases[1]: case id 'desk' is also that of exp/case.yaml"
 
 
+def test_of_the_cases_that_are_not_asked_for_only_the_pins_are_checked(project):
+    text = "case_id: other\nnot a case file: [\n"
+    project.write("other.yaml", text)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    project.write("cases.yaml", project.read("cases.yaml") + f"  - path: other.yaml\n    sha256: {digest}\n")
+    loaded = load_experiment("exp", level="analysis", only="desk")
+    assert [case.case_id for case in loaded.cases] == ["desk"]
+
+    project.write("other.yaml", "case_id: other\nchanged: [\n")
+    with pytest.raises(PinError, match=r"other\.yaml has changed"):
+        load_experiment("exp", level="analysis", only="desk")
+
+
+def test_a_case_file_that_says_its_id_in_another_way_is_parsed(project):
+    project.write("case.yaml", project.read("case.yaml").replace("case_id: desk", "case_id: 'desk'"))
+    assert load_experiment("exp", verify=False, only="desk").case("desk").case_id == "desk"
+
+
+def test_an_unknown_case_that_is_asked_for_alone_is_refused_with_those_there_are(project):
+    with pytest.raises(ConfigError, match="no case 'sofa'; the experiment has: desk"):
+        load_experiment("exp", only="sofa").case("sofa")
+
+
 def test_a_value_and_its_line_survive_comments_and_blocks(project):
     project.edit("case.yaml", ("tasks:\n", "# one\n\n# two\ntasks:\n"))
     source = load_experiment("exp", verify=False).cases[0].source
