@@ -10,13 +10,17 @@ FOLLOWING = ("mutant_scores", "coverage", "correlation", "report")
 
 
 def follow_upstream() -> dg.AutomationCondition[Any]:
-    """The condition of an asset that follows: all it is made from is there, and it is not, or is older.
+    """The condition of an asset that follows: all it is made from is there, and it is not or was made from other.
 
-    What failed is not tried again before something upstream was updated.
+    Data versions count, not events: evidence that was looked at again and is the same makes nothing run. What failed is
+    not tried again before something upstream has changed.
     """
     condition = dg.AutomationCondition
     handled = condition.newly_requested() | condition.newly_updated()
-    wanted = (condition.missing() & ~condition.execution_failed()) | condition.any_deps_updated().since(handled)
+    changed = condition.any_deps_match(  # pyright: ignore[reportUnknownMemberType]
+        condition.data_version_changed()
+    ).since(handled)
+    wanted = (condition.missing() & ~condition.execution_failed()) | changed
     return (
         wanted & ~condition.any_deps_missing() & ~condition.any_deps_in_progress() & ~condition.in_progress()
     ).with_label("follows what it is made from")

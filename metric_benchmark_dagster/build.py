@@ -55,7 +55,7 @@ def build_defs(
         schedules=[scheduled_backfill(keys, key_prefix, nightly or Nightly())],
         sensors=[
             analysis_follows(),
-            watch_inputs(keys, key_prefix),
+            watch_inputs(loaded, keys, key_prefix),
             *([] if on_failure is None else [failure_sensor(loaded.name, on_failure)]),
         ],
         resources={

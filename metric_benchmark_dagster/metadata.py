@@ -26,6 +26,7 @@ from metric_benchmark.reporting.plots import (
 )
 from metric_benchmark.reporting.pooled import pooled_rows
 from metric_benchmark.reporting.table import summary_rows
+from metric_benchmark_dagster import columns
 from metric_benchmark_dagster.plots import inline_image, plot_bars
 from metric_benchmark_dagster.resources import Step
 
@@ -36,16 +37,16 @@ type Cell = str | int | float | bool | None
 MAX_ROWS = 200
 
 
-def table(columns: Mapping[str, tuple[str, str]], rows: Sequence[Sequence[Cell]]) -> dg.TableMetadataValue:
+def table(described: columns.Columns, rows: Sequence[Sequence[Cell]]) -> dg.TableMetadataValue:
     """Makes a table whose columns are described.
 
     Args:
-        columns: type and description by name.
+        described: its columns.
         rows: one cell per column.
     """
     return dg.MetadataValue.table(
-        [dg.TableRecord(dict(zip(columns, row, strict=True))) for row in rows[:MAX_ROWS]],
-        schema=dg.TableSchema([dg.TableColumn(name, kind, description=text) for name, (kind, text) in columns.items()]),
+        [dg.TableRecord(dict(zip(described, row, strict=True))) for row in rows[:MAX_ROWS]],
+        schema=columns.schema(described),
     )
 
 
@@ -104,17 +105,9 @@ def describe_raw_results(step: Step, done: VariantRun, path: Path) -> Metadata:
             config_hash=results.config_hash,
             cost_usd=results.cost_usd,
         ),
-        "harbor_view": dg.MetadataValue.md(f"`harbor view {path.parent / 'jobs'}`"),
+        "harbor_view": f"harbor view {path.parent / 'jobs'}",
         "trials": table(
-            {
-                "task": ("string", "the task's id"),
-                "attempt": ("int", "rank by start time"),
-                "status": ("string", "whether the trial counts, and why not"),
-                "reward": ("float", "what stage 2 counts; empty without a verdict"),
-                "duration_s": ("float", "wall time of the trial"),
-                "cost_usd": ("float", "what the agent says it cost"),
-                "reason": ("string", "what went wrong"),
-            },
+            columns.TRIALS,
             [
                 [t.task, t.attempt, t.status, t.reward, _rounded(t.duration_s), t.cost_usd, t.reason]
                 for t in results.trials
@@ -136,14 +129,7 @@ def describe_kills(step: Step, kills: MutantKills, path: Path) -> Metadata:
         **_warnings(kills.warnings),
         **provenance(step, kills, path, stage="scoring"),
         "kills": table(
-            {
-                "task": ("string", "the task's id"),
-                "outcome": ("string", "killed, survived or undetermined"),
-                "mean_baseline": ("float", "mean reward of the baseline's attempts"),
-                "mean_mutant": ("float", "mean reward of this variant's attempts"),
-                "p_adjusted": ("float", "p-value after correction over tasks; empty under rules without one"),
-                "reason": ("string", "why the task says nothing"),
-            },
+            columns.KILLS,
             [
                 [task, k.outcome, k.mean_baseline, k.mean_mutant, k.p_adjusted, k.reason]
                 for task, k in kills.tasks.items()
@@ -166,13 +152,7 @@ def describe_scores(step: Step, scores: MutantScores, path: Path) -> Metadata:
         **_warnings(scores.warnings),
         **provenance(step, scores, path, stage="scoring"),
         "mutants": table(
-            {
-                "mutant": ("string", "mutant or control"),
-                "operator": ("string", "the fault"),
-                "status": ("string", "killed, survived or undetermined by the whole suite"),
-                "n_killing_tasks": ("int", "how many eligible tasks kill it"),
-                "remarks": ("string", "trivial, dominator, never killed, duplicate"),
-            },
+            columns.MUTANTS,
             [
                 [name, m.operator, m.status, len(m.killed_by), _remarks(m)]
                 for name, m in {**scores.mutants, **scores.controls}.items()
@@ -191,14 +171,7 @@ def describe_coverage(step: Step, coverage: CoverageRecord, path: Path) -> Metad
         "plot": picture(plot_cover_matrix(drawn, coverage.metrics[drawn]), f"cover matrix of {drawn}"),
         **provenance(step, coverage, path, stage="coverage"),
         "metrics": table(
-            {
-                "metric": ("string", "the metric's label"),
-                "kind": ("string", "items = has a cover matrix; opaque = numbers only"),
-                "n_items": ("int", "size of its universe"),
-                "n_unmeasured_tasks": ("int", "tasks it can say nothing about"),
-                "mean_coverage": ("float", "over the subsets that have one"),
-                "label": ("string", "what a reader must know before using it"),
-            },
+            columns.METRICS,
             [
                 [name, m.kind, len(m.items), len(m.unmeasured_tasks), means[name], m.label]
                 for name, m in coverage.metrics.items()
@@ -218,14 +191,7 @@ def describe_correlation(step: Step, correlation: Correlation, path: Path) -> Me
         **_warnings(correlation.warnings),
         **provenance(step, correlation, path, stage="correlation"),
         "estimates": table(
-            {
-                "metric": ("string", "the metric's label"),
-                "spearman": ("float", "rank correlation of coverage and mutant score"),
-                "partial_spearman": ("float", "the same given subset size"),
-                "kendall_tau_b": ("float", "Kendall's tau-b"),
-                "verdict": ("string", "of this case alone; the report has the final one, over all cases"),
-                "reason": ("string", "why"),
-            },
+            columns.ESTIMATES,
             [
                 [
                     name,
@@ -262,13 +228,7 @@ def describe_manifest(step: Step, manifest: ExecutionManifest, results: Sequence
             cost_usd=sum(costs) if costs else None,
         ),
         "variants": table(
-            {
-                "variant": ("string", "case|variant"),
-                "role": ("string", "baseline, screening, control or mutant"),
-                "n_trials": ("int", "trials that were chosen"),
-                "mean_reward": ("float", "over the attempts that count"),
-                "config_hash": ("string", "of everything that can change its outcome"),
-            },
+            columns.VARIANTS,
             [
                 [key, r.role, len(r.trials), mean, r.config_hash[:16]]
                 for (key, mean), r in zip(means.items(), results, strict=True)
@@ -292,16 +252,7 @@ def describe_report(step: Step, seal: ExperimentSeal, data: ReportData, path: Pa
         **provenance(step, seal, step.run.root.experiment, stage="reporting"),
         "report": dg.PathMetadataValue(str(path)),
         "verdicts": table(
-            {
-                "case": ("string", "the case's id"),
-                "metric": ("string", "the metric's label"),
-                "n_subsets": ("int", "subsets that were paired"),
-                "rho": ("float", "Spearman's rank correlation of coverage and mutant score"),
-                "partial_rho": ("float", "the same given subset size"),
-                "p_adjusted": ("float", "of a registered claim, adjusted over those of all cases"),
-                "verdict": ("string", "supported, refuted, inconclusive, blocked or not tested"),
-                "reason": ("string", "why"),
-            },
+            columns.VERDICTS,
             [
                 [
                     row["case"],

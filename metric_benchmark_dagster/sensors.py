@@ -5,8 +5,8 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import dagster as dg
 
 from metric_benchmark.config import Experiment
 from metric_benchmark.errors import MetricBenchmarkError
+from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.hashing import digest_json
 from metric_benchmark.pipeline.status import experiment_status
 from metric_benchmark.variants import resolve_variants
@@ -26,6 +27,8 @@ SENSOR = "watch_inputs"
 INTERVAL_S = 15
 #: Code of an agent's package can change without any file of the experiment changing.
 FULL_LOOK_S = 600
+#: Evidence changes all the time while trials run; it is looked at this often at most, and takes 5% of the time at most.
+EVIDENCE_PAUSE_S, EVIDENCE_SHARE = 45.0, 0.05
 #: Observations of one tick; each is a write to Dagster's event log.
 MAX_EVENTS = 500
 #: Dagster's own tag of an observed version.
@@ -36,11 +39,14 @@ _RELOAD_DELAY_S = 2.0
 
 @dataclass(frozen=True)
 class Seen:
-    """What the last look saw; the sensor's cursor."""
+    """What the last look saw, and how long it took; the sensor's cursor."""
 
     files: str = ""
+    evidence: str = ""
     versions: Mapping[str, str] | None = None
     looked_at: float = 0.0
+    took_s: float = 0.0
+    freshness: str = ""
 
     @classmethod
     def parse(cls, cursor: str | None) -> "Seen":
@@ -51,13 +57,27 @@ class Seen:
         except (ValueError, TypeError):
             return cls()
 
+    def is_enough(self, files: str, evidence: str, now: float) -> bool:
+        """Whether there is no need to look again."""
+        age = now - self.looked_at
+        if files != self.files or age >= FULL_LOOK_S:
+            return False
+        return evidence == self.evidence or age < max(EVIDENCE_PAUSE_S, self.took_s / EVIDENCE_SHARE)
+
     def render(self) -> str:
         """Writes the cursor."""
-        return json.dumps({"files": self.files, "versions": self.versions, "looked_at": self.looked_at})
+        return json.dumps(asdict(self))
 
 
-def watch_inputs(keys: PartitionKeys, key_prefix: Sequence[str]) -> dg.SensorDefinition:
-    """Makes the sensor; it runs unless someone stops it: it reads files and costs nothing."""
+def watch_inputs(experiment: Experiment, keys: PartitionKeys, key_prefix: Sequence[str]) -> dg.SensorDefinition:
+    """Makes the sensor; it runs unless someone stops it: it reads files and costs nothing.
+
+    Args:
+        experiment: as it was when the definitions were made.
+        keys: its partitions then.
+        key_prefix: of its assets.
+    """
+    watched = experiment_files(experiment)
 
     @dg.sensor(  # pyright: ignore[reportUnknownMemberType]
         name=SENSOR,
@@ -67,10 +87,12 @@ def watch_inputs(keys: PartitionKeys, key_prefix: Sequence[str]) -> dg.SensorDef
         "location again when cases or variants come or go, and says on the report what is out of date.",
     )
     def sensor(context: dg.SensorEvaluationContext, experiment: ExperimentResource) -> dg.SensorResult | dg.SkipReason:
+        nonlocal watched
         seen = Seen.parse(context.cursor)
-        files = signature(Path(experiment.experiment))
-        if files == seen.files and time.time() - seen.looked_at < FULL_LOOK_S:
-            return dg.SkipReason("no file of the experiment has changed")
+        started = time.time()
+        files, evidence = signature(watched), signature(evidence_files(Path(experiment.output), keys.cases))
+        if seen.is_enough(files, evidence, started):
+            return dg.SkipReason("nothing has changed")
         try:
             run = experiment.open()
             versions = input_versions(run.experiment, keys)
@@ -78,32 +100,58 @@ def watch_inputs(keys: PartitionKeys, key_prefix: Sequence[str]) -> dg.SensorDef
         except MetricBenchmarkError as error:
             # An edit in the making: the cursor stays, so the next look is a full one.
             return dg.SkipReason(f"the experiment cannot be loaded as it is now: {error}")
+        watched = experiment_files(run.experiment)
         events, known = observations(versions, seen.versions or {}, key_prefix)
-        is_all = len(known) == len(versions) and known == {name: _summary(v) for name, v in versions.items()}
-        passed, description, metadata = describe_freshness(status)
-        events.append(
-            dg.AssetCheckEvaluation(
-                asset_key=dg.AssetKey([*key_prefix, "report"]),
-                check_name=UP_TO_DATE,
-                passed=passed,
-                severity=dg.AssetCheckSeverity.WARN,
-                description=description,
-                metadata=metadata,
+        is_all = known == {name: _summary(partitions) for name, partitions in versions.items()}
+        freshness = digest_json([list(astuple(partition)) for partition in status])[:16]
+        if freshness != seen.freshness:
+            passed, description, metadata = describe_freshness(status)
+            events.append(
+                dg.AssetCheckEvaluation(
+                    asset_key=dg.AssetKey([*key_prefix, "report"]),
+                    check_name=UP_TO_DATE,
+                    passed=passed,
+                    severity=dg.AssetCheckSeverity.WARN,
+                    description=description,
+                    metadata=metadata,
+                )
             )
-        )
         if PartitionKeys.of(run.experiment) != keys:
             context.log.info("cases or variants came or went: loading the code location again")
             reload_soon(context)
-        now = Seen(files if is_all else "", known, time.time())
+        files = signature(watched) if is_all else ""
+        now = Seen(files, evidence, known, started, time.time() - started, freshness)
         return dg.SensorResult(asset_events=events, cursor=now.render())
 
     return sensor
 
 
-def signature(experiment: Path) -> str:
-    """Digests names, sizes and times of all YAML files in an experiment's folder; reads none."""
+def experiment_files(experiment: Experiment) -> tuple[Path, ...]:
+    """Returns the files an experiment is made of, without tasks and bundles, whose pins are in them."""
+    sources = (
+        experiment.source,
+        experiment.cases_source,
+        experiment.execution_source,
+        experiment.analysis_source,
+        *(case.source for case in experiment.cases),
+    )
+    named = [case.path_of(item) for case in experiment.cases for item in (case.config.subsets, case.config.description)]
+    return (*(source.path for source in sources), *named)
+
+
+def evidence_files(output: Path, cases: Iterable[str]) -> Iterator[Path]:
+    """Yields what changes with every result: indices, the folders of records, the seal."""
+    root = EvidenceRoot(output)
+    for case_id in cases:
+        analysis = root.analysis(case_id)
+        yield from (root.index(case_id), analysis, analysis / "mutants")
+    yield root.experiment
+
+
+def signature(files: Iterable[Path]) -> str:
+    """Digests names, sizes and times of files and folders; reads none."""
     found: list[str] = []
-    for path in sorted(experiment.parent.rglob("*.yaml")):
+    for path in files:
         try:
             stat = path.stat()
         except OSError:

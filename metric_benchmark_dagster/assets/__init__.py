@@ -13,6 +13,7 @@ from metric_benchmark_dagster.assets.execution import execution_assets
 from metric_benchmark_dagster.assets.inputs import input_assets
 from metric_benchmark_dagster.assets.report import report_asset
 from metric_benchmark_dagster.automation import follow_upstream
+from metric_benchmark_dagster.columns import BY_ASSET, schema
 from metric_benchmark_dagster.partitions import PartitionKeys
 
 #: The assets `build_assets` makes, upstream first.
@@ -38,8 +39,11 @@ def build_assets(keys: PartitionKeys, *, key_prefix: Sequence[str] = (), experim
 
     def complete(spec: dg.AssetSpec) -> dg.AssetSpec:
         is_cheap = spec.key.path[-1] != "raw_results"
+        columns = schema(BY_ASSET[spec.key.path[-1]])
         return spec.replace_attributes(  # pyright: ignore[reportUnknownMemberType]
-            tags={**spec.tags, **tags}, automation_condition=follow_upstream() if is_cheap else None
+            metadata={**spec.metadata, "dagster/column_schema": columns},
+            tags={**spec.tags, **tags},
+            automation_condition=follow_upstream() if is_cheap else None,
         )
 
     made = [asset.map_asset_specs(complete) for asset in (*execution, *analysis, report)]

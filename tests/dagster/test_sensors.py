@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import http.server
 import json
+import shutil
 import threading
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -54,7 +56,9 @@ def edit(shell: Any, file: str, old: str, new: str, *, sign: bool = True) -> Non
         sign_experiment(shell.experiment)
 
 
-def test_the_first_look_observes_everything_and_the_next_one_nothing(shell: Any) -> None:
+def test_the_first_look_observes_everything_and_the_next_one_nothing(
+    shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = look(shell)
     resource = shell.definitions.resources["experiment"]
     hashes = {variant.key: variant.config_hash for variant in resolve_variants(resource.open().experiment)}
@@ -65,7 +69,10 @@ def test_the_first_look_observes_everything_and_the_next_one_nothing(shell: Any)
     assert freshness(first).metadata["n_missing"].value == 11
     again = look(shell, first.cursor)
     assert again.asset_events == []
-    assert "no file" in (again.skip_message or "")
+    assert "nothing has changed" in (again.skip_message or "")
+    # A look at everything finds nothing new either, and says nothing twice.
+    monkeypatch.setattr(sensors, "FULL_LOOK_S", 0)
+    assert look(shell, first.cursor).asset_events == []
 
 
 def test_a_changed_mutant_is_observed_anew(shell: Any) -> None:
@@ -122,9 +129,9 @@ def test_observations_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_analysis_follows_its_results_and_waits_for_all_of_them(shell: Any) -> None:
     definitions, instance = shell.definitions, shell.instance
 
-    def done(asset: str, *keys: str) -> None:
+    def done(asset: str, *keys: str, version: str = "1") -> None:
         for key in keys:
-            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=key))
+            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=key, tags={VERSION: version}))
 
     def follow(cursor: Any) -> tuple[dict[str, set[str | None]], Any]:
         result = dg.evaluate_automation_conditions(
@@ -147,7 +154,15 @@ def test_the_analysis_follows_its_results_and_waits_for_all_of_them(shell: Any) 
     done("raw_results", "tiny|screening")
     wanted, cursor = follow(cursor)
     assert wanted == {"mutant_scores": {"tiny|lazy"}}
-    assert "raw_results" not in wanted
+    done("mutant_scores", "tiny|lazy")
+    # The same results and inputs again change nothing; other results of a mutant change its kills alone.
+    done("raw_results", "tiny|baseline", "tiny|lazy")
+    look(shell)
+    wanted, cursor = follow(cursor)
+    assert wanted == {}
+    done("raw_results", "tiny|lazy", version="2")
+    wanted, cursor = follow(cursor)
+    assert wanted == {"mutant_scores": {"tiny|lazy"}}
 
 
 class _Receiver(http.server.BaseHTTPRequestHandler):
@@ -196,3 +211,22 @@ def test_nobody_is_told_unless_someone_is_named(shell: Any) -> None:
 def test_a_hook_that_cannot_be_called_is_refused(hook: str) -> None:
     with pytest.raises(ConfigError, match="failure hook"):
         resolve_hook(hook)
+
+
+def test_what_became_fresh_or_stale_shows_on_the_report_soon_after(
+    finished: Any, make_shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(finished.experiment.parent, tmp_path / "experiment")
+    shutil.copytree(finished.output, tmp_path / "out", symlinks=True)
+    shell = make_shell(tmp_path / "experiment" / "experiment.yaml")
+    first = look(shell)
+    assert freshness(first).passed
+    assert freshness(first).asset_key == dg.AssetKey("report")
+    (tmp_path / "out" / "analysis" / "tiny" / "correlation.json").unlink()
+    # Not at once: while trials run, evidence changes all the time.
+    assert look(shell, first.cursor).asset_events == []
+    monkeypatch.setattr(sensors, "EVIDENCE_PAUSE_S", 0)
+    monkeypatch.setattr(sensors, "EVIDENCE_SHARE", float("inf"))
+    (event,) = look(shell, first.cursor).asset_events
+    assert (event.passed, event.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert event.description == "19 fresh, 1 missing"

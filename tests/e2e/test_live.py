@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.live, pytest.mark.harbor, pytest.mark.slow, pytest.mar
 #: How often a run is terminated, each time at another moment.
 N_TERMINATIONS = 10
 #: An agent that Harbor cannot make; only its own variant is refused for it.
-BROKEN = "agent: {name: nop, kwargs: {no_such_setting: 1}}"
+BROKEN = 'agent: {import_path: "harbor.agents.nop:NoSuchAgent"}'
 
 
 @pytest.fixture(scope="module")
@@ -54,20 +54,12 @@ def test_a_backfill_of_everything_materialises_every_partition(filled: Any, smal
 
 
 def test_every_check_of_it_passed(filled: Any) -> None:
-    nodes = filled.graphql(
-        """{ assetNodes { assetKey { path } assetChecksOrError { ... on AssetChecks { checks { name
-             executionForLatestMaterialization { evaluation { success } } } } } } }"""
-    )["assetNodes"]
-    found = {
-        check["name"]: (check["executionForLatestMaterialization"] or {}).get("evaluation")
-        for node in nodes
-        for check in node["assetChecksOrError"].get("checks", [])
-    }
     names = (
         "native_evidence_valid", "controls_survive", "baseline_reliable", "metric_not_constant", "hypothesis_verdict",
         "inventory_complete", "up_to_date",
     )  # fmt: skip
-    assert found == {name: {"success": True} for name in names}
+    # The sensor may have looked at freshness while the last run was at work; it looks again soon after.
+    wait_for(lambda: latest_checks(filled) == dict.fromkeys(names, True), 200, "all checks to have passed", 3)
 
 
 def test_a_backfill_with_a_failing_variant_does_the_rest_and_the_next_one_only_what_is_missing(filled: Any) -> None:
@@ -82,7 +74,8 @@ def test_a_backfill_with_a_failing_variant_does_the_rest_and_the_next_one_only_w
         "raw_results tiny|lazy": "SUCCESS",
         "raw_results other|extra": "FAILURE",
         "mutant_scores tiny|lazy": "SUCCESS",
-        "correlation,subset_scores tiny": "SUCCESS",
+        "subset_scores tiny": "SUCCESS",
+        "correlation tiny": "SUCCESS",
     }
     assert not_fresh(filled) == {
         "raw_results other|extra": "missing",
@@ -98,8 +91,10 @@ def test_a_backfill_with_a_failing_variant_does_the_rest_and_the_next_one_only_w
     assert runs_of(filled, json.loads(ended.stdout)["backfill"]) == {
         "raw_results other|extra": "SUCCESS",
         "mutant_scores other|extra": "SUCCESS",
-        "correlation,subset_scores other": "SUCCESS",
-        "execution_manifest,report ": "SUCCESS",
+        "subset_scores other": "SUCCESS",
+        "correlation other": "SUCCESS",
+        "execution_manifest ": "SUCCESS",
+        "report ": "SUCCESS",
     }
     assert not_fresh(filled) == {}
 
@@ -206,6 +201,19 @@ def runs_of(host: Any, backfill_id: str) -> dict[str, str]:
         assets = ",".join(sorted(key["path"][-1] for key in run["assetSelection"]))
         found[f"{assets} {partition}"] = run["status"]
     return found
+
+
+def latest_checks(host: Any) -> dict[str, bool | None]:
+    """Whether each check passed the last time; None where the UI shows no result."""
+    nodes = host.graphql(
+        """{ assetNodes { assetChecksOrError { ... on AssetChecks { checks { name
+             executionForLatestMaterialization { evaluation { success } } } } } } }"""
+    )["assetNodes"]
+    return {
+        check["name"]: ((check["executionForLatestMaterialization"] or {}).get("evaluation") or {}).get("success")
+        for node in nodes
+        for check in node["assetChecksOrError"].get("checks", [])
+    }
 
 
 def observed(host: Any) -> list[str]:
