@@ -38,6 +38,11 @@ class Owner:
         return json.dumps(asdict(self))
 
     @property
+    def machine(self) -> str:
+        """The boot of the machine: the same for all process namespaces, and so all containers, on it."""
+        return self.place.partition("/")[0]
+
+    @property
     def is_gone(self) -> bool:
         """Whether the process is known to have ended; nothing is known of other machines."""
         return self.place == _place() and process_ticks(self.pid) != self.ticks

@@ -62,7 +62,9 @@ def remove_of_variant(evidence: Path, variant_key: str, trials: Iterable[str] = 
     def is_ours(labels: Labels) -> bool:
         owner = parse_owner(labels.get(OWNER, ""))
         if owner is not None:
-            is_here = owner.place == me().place  # An engine may serve several machines with paths of one name.
+            # An engine may serve several machines with paths of one name. On one machine, a path that Docker mounts
+            # is the same in every container, and a run that was killed may have been in another one.
+            is_here = owner.machine == me().machine
             return is_here and [labels.get(EVIDENCE), labels.get(VARIANT)] == list(wanted.values())
         is_harbors = "harbor/environments/docker" in labels.get(_FILES, "harbor/environments/docker")
         return bool(prefixes) and is_harbors and labels.get(_PROJECT, "").startswith(prefixes)

@@ -80,6 +80,14 @@ def test_a_variants_containers_go_with_all_of_their_project(engine):
     assert list(engine.things["container"]) == ["stranger"]
 
 
+def test_a_run_that_was_killed_in_another_container_of_this_machine_is_cleaned_up_after(engine):
+    """Every run of the Compose deployment is a container of its own."""
+    machine = HERE.place.partition("/")[0]
+    engine.add("container", "main", **ours(replace(HERE, place=f"{machine}/pid:[1]")))
+    assert remove_of_variant(Path("/out"), "desk|short") == Removed(("main",))
+    assert remove_of_dead_owners() == Removed()
+
+
 def test_a_network_alone_is_enough_to_find_a_project(engine):
     """The run died before its first container was made."""
     engine.add("network", "default", **ours(DEAD))
