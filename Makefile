@@ -50,6 +50,7 @@ bench: $(STAMP) ## run the benchmarks that take minutes
 	@$(BIN)/python benchmarks/harbor_overhead/run.py
 	@$(BIN)/python benchmarks/inference/run.py
 	@$(BIN)/python benchmarks/evidence/run.py
+	@$(BIN)/python benchmarks/platform/run.py
 
 docs: $(STAMP) ## build the documentation site into build/site, without network
 	@$(BIN)/python -m tools.docs_pages
