@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import textwrap
@@ -205,3 +206,16 @@ def test_an_import_path_is_digested_with_its_whole_package(tmp_path, monkeypatch
     assert import_path_digest("some_agents.one:A") != first
     with pytest.raises(ConfigError, match="no package 'not_there' is installed here; install it or correct the path"):
         import_path_digest("not_there.x:Y")
+
+
+def test_a_trial_key_is_the_digest_of_one_json_object_and_keys_of_many_tasks_are_the_same():
+    shared = {
+        "agent": {"z": 1, "name": 'ü "x"'}, "code_sha256": "c" * 64, "environment": {"type": "local"},
+        "timeouts": {"agent": 1.5}, "reward_key": "reward",
+    }  # fmt: skip
+    parts = {**shared, "code": shared["code_sha256"], "harbor": keys.harbor_version(), "task": "t" * 64}
+    del parts["code_sha256"]
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    expected = hashlib.sha256(text.encode()).hexdigest()
+    assert trial_key(task_sha256="t" * 64, **shared) == expected
+    assert keys.trial_keys({"one": "t" * 64, "two": "u" * 64}, **shared)["one"] == expected
