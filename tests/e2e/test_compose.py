@@ -40,7 +40,7 @@ class Deployment:
             f"POSTGRES_PASSWORD=only-for-this-test\nDATA_DIR={folder}\nEXPERIMENT={experiment}\n"
             f"EVIDENCE={self.evidence}\nSECRETS_FILE={secrets}\nWEB_PORT={self.port}\nBASE_IMAGE={BASE_IMAGE}\n"
             f"BUILD_NETWORK=host\nIMAGE={PROJECT}:local\nPOSTGRES_IMAGE={PROJECT}-postgres:local\n"
-            f"DOCKER_SOCKET={_socket_of_the_engine()}\nHEALTH_INTERVAL=5s\n"
+            f"DOCKER_SOCKET={_socket_of_the_engine()}\nHEALTH_INTERVAL=8s\n"
         )
 
     def compose(self, *arguments: str, check: bool = True) -> str:
@@ -91,7 +91,7 @@ def deployment(small: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> I
     deployment = Deployment(folder, experiment)
     try:
         deployment.compose("build")
-        deployment.compose("up", "--detach", "--wait", "--wait-timeout", "300")
+        deployment.compose("up", "--detach", "--wait", "--wait-timeout", "450")
         yield deployment
     finally:
         deployment.compose("stop", "--timeout", "20", "daemon", check=False)
