@@ -16,6 +16,7 @@ from metric_benchmark.reporting.table import words
 
 #: A share counts as reached within this distance, so that 0.1 + 0.2 reaches 0.3.
 _TOLERANCE = 1e-9
+_REGISTERED = {"before_data": "before the data", "after_data": "changed after the data", "unknown": "not on record"}
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def _case_checks(case: CaseReport, gates: GatesConfig) -> Iterator[Check]:
     if gates.require_registration and case.correlation is not None:
         registration = case.correlation.registration
         is_met = registration == "before_data"
-        yield _check(case.case_id, "hypotheses registered", is_met, words(registration), "before the data")
+        yield _check(case.case_id, "hypotheses registered", is_met, _REGISTERED[registration], "before the data")
     if case.scores is not None and gates.min_suite_score is not None:
         yield _at_least(
             case.case_id, "mutant score of the whole suite", suite_score(case.scores), gates.min_suite_score
