@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
@@ -183,9 +184,18 @@ def looks_secret(key: str, value: Any = None) -> bool:
 
     Words that only look alike (`keyboard`, `author`, `reward_key`) are none, nor is a count of tokens (`max_tokens`).
     """
+    is_number = isinstance(value, int | float | None) or (
+        isinstance(value, str) and re.fullmatch(r"[0-9_.]+", value) is not None
+    )
+    return _names_secret(key, may_be_count=is_number)
+
+
+# The same few keys are asked for in every mutant of every case.
+@functools.lru_cache(maxsize=4096)
+def _names_secret(key: str, *, may_be_count: bool) -> bool:
     snake = re.sub(r"[^A-Za-z0-9]+", "_", re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", key))
     # What is left of an innocent word must not join its neighbours to a new one.
     rest = _INNOCENT_WORDS.sub("#", snake)
-    if isinstance(value, int | float | None) or (isinstance(value, str) and re.fullmatch(r"[0-9_.]+", value)):
+    if may_be_count:
         rest = _COUNT.sub("#", rest)
     return bool(_SECRET_KEY.search(rest))

@@ -19,6 +19,9 @@ def public_variable_problems(source: YamlSource, names: Iterable[str], used_in: 
         names: the variables it calls public.
         used_in: all files that may refer to them.
     """
+    names = list(names)
+    if not names:
+        return []
     secret = {name: key for file in used_in for name, key in _under_secret_keys(file.value)}
     problems: list[Problem] = []
     for index, name in enumerate(names):
