@@ -27,6 +27,9 @@ class InfrastructureFailure(ExecutionError):
 TRANSIENT = (InfrastructureFailure, LockedError)
 
 
+CANCELLED = "this run was cancelled while it was being started; no trial was run"
+
+
 @contextmanager
 def as_failures(retries: Retries) -> Generator[None]:
     """Raises every error of the body as a `dg.Failure`, after retries where one can help.
@@ -58,6 +61,17 @@ def as_failures(retries: Retries) -> Generator[None]:
             metadata={"error": type(error).__name__, "exit_status": MetricBenchmarkError.exit_status},
             allow_retries=False,
         ) from error
+
+
+def refuse_cancelled(context: dg.AssetExecutionContext) -> None:
+    """Stops a run that someone cancelled just as the daemon took it from the queue; Dagster starts it all the same.
+
+    Raises:
+        Failure: the run was cancelled before it began.
+    """
+    cancelled = context.instance.get_records_for_run(context.run_id, of_type=dg.DagsterEventType.RUN_CANCELED, limit=1)
+    if cancelled.records:
+        raise dg.Failure(description=CANCELLED, allow_retries=False)
 
 
 def require_verdicts(done: VariantRun, tolerated: int) -> None:

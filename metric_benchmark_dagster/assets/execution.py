@@ -11,7 +11,7 @@ from metric_benchmark.experiment import check_designs
 from metric_benchmark.pipeline import run_raw_results
 from metric_benchmark.pipeline.sealing import seal_execution
 from metric_benchmark_dagster.assets.shared import OWNERS, RAW_RESULTS_PROTOCOL, stage_tags
-from metric_benchmark_dagster.failures import require_verdicts
+from metric_benchmark_dagster.failures import refuse_cancelled, require_verdicts
 from metric_benchmark_dagster.metadata import describe_manifest, describe_raw_results, materialised
 from metric_benchmark_dagster.partitions import PartitionKeys, split_key
 from metric_benchmark_dagster.resources import ExperimentResource, TrialRelay
@@ -50,6 +50,7 @@ def _raw_results(keys: PartitionKeys, key_prefix: Sequence[str], variant_inputs:
     def raw_results(
         context: dg.AssetExecutionContext, experiment: ExperimentResource, trials: dg.ResourceParam[TrialRelay]
     ) -> dg.MaterializeResult[Any]:
+        refuse_cancelled(context)
         case_id, variant_id = split_key(context.partition_key)
         with experiment.step(level="all", lock=None) as step:
             check_designs(step.run)

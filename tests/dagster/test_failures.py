@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -17,7 +17,13 @@ from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import lock_root
 from metric_benchmark.execution.runner import VariantRun
 from metric_benchmark.records.execution import RawResults, Status, Trial
-from metric_benchmark_dagster.failures import InfrastructureFailure, Retries, as_failures, require_verdicts
+from metric_benchmark_dagster.failures import (
+    InfrastructureFailure,
+    Retries,
+    as_failures,
+    refuse_cancelled,
+    require_verdicts,
+)
 
 RETRIES = Retries(3, 7.0)
 
@@ -121,3 +127,13 @@ def test_a_spent_budget_fails_the_partition_once_and_keeps_what_was_paid_for(
     assert not any(event.event_type_value == "STEP_RESTARTED" for event in result.all_events)
     (record,) = (shell.output / "execution" / "tiny" / "lazy").glob("*/raw-results.json")
     assert [trial["status"] for trial in json.loads(record.read_text())["trials"]] == ["valid"]
+
+
+def test_a_run_that_was_cancelled_before_it_began_runs_no_trial(shell: Any) -> None:
+    job = shell.definitions.resolve_implicit_global_asset_job_def()
+    run = shell.instance.create_run_for_job(job, asset_selection=frozenset({dg.AssetKey("raw_results")}))
+    context: Any = SimpleNamespace(instance=shell.instance, run_id=run.run_id)
+    refuse_cancelled(context)
+    shell.instance.report_run_canceled(run)
+    with pytest.raises(dg.Failure, match="cancelled while it was being started"):
+        refuse_cancelled(context)
