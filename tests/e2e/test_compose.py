@@ -20,7 +20,9 @@ pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 BASE_IMAGE = "python:3.13-slim"
-PROJECT = "metric-benchmark-test"
+#: Two people's tests may use one engine at the same time; their images are the same.
+IMAGES = "metric-benchmark-test"
+PROJECT = f"{IMAGES}-{os.getpid()}"
 #: Only `secrets.env` has it, and the agents of the experiment ask for it.
 SECRET = "sk-compose-0123456789abcdef"
 
@@ -39,7 +41,7 @@ class Deployment:
         self._env.write_text(
             f"POSTGRES_PASSWORD=only-for-this-test\nDATA_DIR={folder}\nEXPERIMENT={experiment}\n"
             f"EVIDENCE={self.evidence}\nSECRETS_FILE={secrets}\nWEB_PORT={self.port}\nBASE_IMAGE={BASE_IMAGE}\n"
-            f"BUILD_NETWORK=host\nIMAGE={PROJECT}:local\nPOSTGRES_IMAGE={PROJECT}-postgres:local\n"
+            f"BUILD_NETWORK=host\nIMAGE={IMAGES}:local\nPOSTGRES_IMAGE={IMAGES}-postgres:local\n"
             f"DOCKER_SOCKET={_socket_of_the_engine()}\nHEALTH_INTERVAL=8s\n"
         )
 
