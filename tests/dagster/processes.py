@@ -52,16 +52,17 @@ def left_of(processes: set[Process], *, within_s: float = 15.0) -> list[str]:
     deadline = time.monotonic() + within_s
     while left := [pid for pid, start in processes if _table().get(pid, (0, ""))[1] == start]:
         if time.monotonic() > deadline:
-            return [f"{pid}: {_command(pid)}" for pid in left]
+            return [f"{pid}: {command(pid)}" for pid in left]
         time.sleep(0.2)
     return []
 
 
 def _owner(pid: int) -> int:
-    return int(_command(pid).rpartition("owner=")[2].split(" ")[0] or 0)
+    return int(command(pid).rpartition("owner=")[2].split(" ")[0] or 0)
 
 
-def _command(pid: int) -> str:
+def command(pid: int) -> str:
+    """The command line of a process; empty where there is none."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:

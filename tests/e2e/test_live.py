@@ -145,7 +145,8 @@ def test_runs_terminated_at_any_moment_leave_nothing_behind_and_the_next_one_suc
         assert is_stopped, f"{where}: {ended}: {filled.run_log(run)}"
         started |= processes.started_by(filled.process.pid) - before
         # The code server starts a tracker of its own with its first run; it stays as long as the server.
-        left = [text for text in processes.left_of(started, within_s=30) if "resource_tracker" not in text]
+        started = {process for process in started if "resource_tracker" not in processes.command(process[0])}
+        left = processes.left_of(started, within_s=30)
         assert left == [], f"{where}: {left}"
         assert slots(filled) == 0, where
     with lock_root(EvidenceRoot(filled.output), "exclusive"):
