@@ -69,7 +69,9 @@ def refuse_cancelled(context: dg.AssetExecutionContext) -> None:
     Raises:
         Failure: the run was cancelled before it began.
     """
-    cancelled = context.instance.get_records_for_run(context.run_id, of_type=dg.DagsterEventType.RUN_CANCELED, limit=1)
+    cancelled = context.instance.get_records_for_run(
+        context.run.run_id, of_type=dg.DagsterEventType.RUN_CANCELED, limit=1
+    )
     if cancelled.records:
         raise dg.Failure(description=CANCELLED, allow_retries=False)
 

@@ -132,7 +132,7 @@ def test_a_spent_budget_fails_the_partition_once_and_keeps_what_was_paid_for(
 def test_a_run_that_was_cancelled_before_it_began_runs_no_trial(shell: Any) -> None:
     job = shell.definitions.resolve_implicit_global_asset_job_def()
     run = shell.instance.create_run_for_job(job, asset_selection=frozenset({dg.AssetKey("raw_results")}))
-    context: Any = SimpleNamespace(instance=shell.instance, run_id=run.run_id)
+    context: Any = SimpleNamespace(instance=shell.instance, run=run)
     refuse_cancelled(context)
     shell.instance.report_run_canceled(run)
     with pytest.raises(dg.Failure, match="cancelled while it was being started"):
