@@ -132,6 +132,7 @@ OTHERS = [version for version in ("3.12", "3.13", "3.14") if version != OURS and
 
 @pytest.mark.harbor
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not OTHERS, reason=f"there is no Python from 3.12 on here besides {OURS}")
 def test_a_bundle_runs_under_another_python_next_to_one_under_ours(greeter, tmp_path, monkeypatch):

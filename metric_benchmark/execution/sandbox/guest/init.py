@@ -60,13 +60,16 @@ def _set_up(spec: dict[str, Any]) -> tuple[int | None, bool]:
             folders=tuple(spec["folders"]),
         )
     )
+    # RLIMIT_NPROC binds everybody but the host's root.
+    watched = not bounded and spec["root"]
+    if watched:
+        _come_first()
     kernel.limit_capabilities(KEPT_CAPABILITIES)
     kernel.forbid_inspection()
     os.umask(0o022)
     _leave_host_files()
     gc.freeze()
-    # RLIMIT_NPROC binds everybody but the host's root.
-    return private, not bounded and spec["root"]
+    return private, watched
 
 
 def _leave_host_files() -> None:
@@ -120,6 +123,12 @@ def _serve(spec: dict[str, Any], channel: socket.socket, private: int | None, wa
             supervise(socket.socket(fileno=fds[0]), private, spec["max_processes"])
         for fd in fds:
             os.close(fd)
+
+
+def _come_first() -> None:
+    """Runs this process, not its children, before all others: among ten thousand of a fork bomb it would get no turn."""
+    with contextlib.suppress(OSError):  # A container's root may not; then it takes longer.
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def _kill_everything() -> None:
