@@ -126,7 +126,7 @@ def _serve(spec: dict[str, Any], channel: socket.socket, private: int | None, wa
 
 
 def _come_first() -> None:
-    """Runs this process, not its children, before all others: among ten thousand of a fork bomb it would get no turn."""
+    """Runs this process, not its children, before all others; among ten thousand of a fork bomb it gets no turn."""
     with contextlib.suppress(OSError):  # A container's root may not; then it takes longer.
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
