@@ -74,6 +74,7 @@ def test_a_wrong_experiment_is_refused_and_nothing_is_written(small: ModuleType,
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.nightly
 def test_a_failing_variant_stops_only_what_depends_on_it(small: ModuleType, tmp_path: Path) -> None:
     # The budget covers all but one trial of the last variant that is run.
     path = small.build_experiment(tmp_path / "experiment", execution="budget: {max_trials: 9}\n")
