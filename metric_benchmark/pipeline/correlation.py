@@ -69,7 +69,7 @@ def _redraw(run: ExperimentRun, case_id: str, scores: MutantScores) -> AttemptRe
     """Collects the attempts behind a case's kills, tasks and mutants in the order of its scores."""
     kills = [read_record(run.root.mutant_kills(case_id, mutant), MutantKills) for mutant in scores.mutants]
     scoring = run.experiment.analysis.scoring
-    return AttemptRedraw.of(scoring.kill_rule, min_valid_attempts(scoring), kills)
+    return AttemptRedraw.of(scoring.kill_rule, min_valid_attempts(scoring), kills, tasks=scores.eligible_tasks)
 
 
 def _verified_scores(run: ExperimentRun, case_id: str) -> MutantScores:

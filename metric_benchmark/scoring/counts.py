@@ -84,13 +84,21 @@ class AttemptRedraw:
     n_mutant: Ints
 
     @classmethod
-    def of(cls, rule: KillRuleConfig, min_valid: int, mutants: Sequence[MutantKills]) -> AttemptRedraw:
-        """Collects the counts from stage-2 records, tasks and mutants in their order.
+    def of(
+        cls, rule: KillRuleConfig, min_valid: int, mutants: Sequence[MutantKills], *, tasks: Sequence[str]
+    ) -> AttemptRedraw:
+        """Collects the counts from stage-2 records, mutants in their order.
+
+        Args:
+            rule: the kill rule.
+            min_valid: valid attempts a cell needs on both sides.
+            mutants: the records; those that were read back name their tasks in another order than the case.
+            tasks: the eligible tasks in the order of the kill matrix that is drawn anew.
 
         Raises:
             ConfigError: rewards are graded, so pass counts do not say what the kill rule saw.
         """
-        cells = [[record.tasks[task] for record in mutants] for task in mutants[0].tasks]
+        cells = [[record.tasks[task] for record in mutants] for task in tasks]
         if any(_is_graded(cell) for row in cells for cell in row):
             raise ConfigError(
                 "`correlation.resample_attempts` needs rewards of 0 and 1, but this case has graded ones; leave it out"

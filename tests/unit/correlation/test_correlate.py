@@ -321,7 +321,10 @@ def test_attempts_are_drawn_again_on_the_tasks_a_metric_measured_whatever_the_nu
         for row in np.asarray(kills).T
     ]
     records = [score_mutant(settings, eligibility, baseline, a, variant=f"m{j}") for j, a in enumerate(attempts)]
-    scores, redraw = score_case(eligibility, records, subsets), AttemptRedraw.of(settings.kill_rule, 2, records)
+    scores, redraw = (
+        score_case(eligibility, records, subsets),
+        AttemptRedraw.of(settings.kill_rule, 2, records, tasks=tasks),
+    )
     metric = items_metric(cover)
     del metric["tasks"]["t0"]
     plain = run(scores, {"c": metric}, subsets).metrics["c"]

@@ -9,8 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metric_benchmark.config.models import KillRuleConfig, ScoringConfig
+from metric_benchmark.correlation.pairing import case_arrays
 from metric_benchmark.errors import ConfigError
-from metric_benchmark.scoring import assess_eligibility, score_mutant
+from metric_benchmark.evidence.reader import read_record
+from metric_benchmark.evidence.writes import write_record
+from metric_benchmark.records.scores import MutantKills
+from metric_benchmark.scoring import assess_eligibility, score_case, score_mutant
 from metric_benchmark.scoring.counts import AttemptRedraw, SimulatedAttempts, kills_from_counts
 
 RULES = [
@@ -52,7 +56,7 @@ def test_counts_and_records_agree(rule, seed):
 def test_attempts_that_all_agree_are_redrawn_to_themselves():
     rule = KillRuleConfig(name="exact")
     _, records, tasks = drawn(rule, 5)
-    redraw = AttemptRedraw.of(rule, 2, records)
+    redraw = AttemptRedraw.of(rule, 2, records, tasks=tasks)
     assert redraw.n_baseline.tolist() == [records[0].tasks[t].n_baseline for t in tasks]
     certain = AttemptRedraw(rule, 2, np.array([10, 10]), np.array([10, 10]), np.array([[0], [5]]), np.array([[5], [5]]))
     assert certain(np.random.default_rng(1)).tolist() == [[True], [False]]
@@ -61,13 +65,32 @@ def test_attempts_that_all_agree_are_redrawn_to_themselves():
     assert 20 < sum(draws) < 180
 
 
+def test_records_that_were_read_back_are_redrawn_in_the_order_of_the_case(tmp_path):
+    """Records are written with sorted keys, so the tasks in them come back in the order of the alphabet."""
+    rule, tasks = KillRuleConfig(name="exact"), ["zoo", "mid", "ape", "bee"]
+    config = ScoringConfig(kill_rule=rule, min_valid_attempts=2)
+    eligibility = assess_eligibility(tasks, None, config)
+    baseline = {task: [1.0] * 10 for task in tasks}
+    killed = {"m0": {"zoo"}, "m1": {"zoo", "bee"}}
+    for name, by in killed.items():
+        mutant = {task: [0.0 if task in by else 1.0] * 10 for task in tasks}
+        write_record(tmp_path / name, score_mutant(config, eligibility, baseline, mutant, variant=name))
+    records = [read_record(tmp_path / name, MutantKills) for name in killed]
+    scores = score_case(eligibility, records, {"s": tasks})
+    redraw = AttemptRedraw.of(rule, 2, records, tasks=scores.eligible_tasks)
+    # Attempts that all agree are drawn as they are: the redraw is the kill matrix that stage 4 correlates.
+    kills = case_arrays(scores, {"s": tasks}).kills
+    assert kills.tolist() == [[True, True], [False, False], [False, False], [False, True]]
+    assert redraw(np.random.default_rng(1)).tolist() == kills.tolist()
+
+
 @pytest.mark.parametrize("rule", [{"name": "exact"}, {"name": "threshold", "drop": 0.3}])
 def test_graded_rewards_cannot_be_redrawn_from_counts(rule):
     config = ScoringConfig(kill_rule=KillRuleConfig(**rule))
     eligibility = assess_eligibility(["a"], None, config)
     record = score_mutant(config, eligibility, {"a": [0.5, 1.0]}, {"a": [0.2, 0.0]}, variant="m")
     with pytest.raises(ConfigError, match="rewards of 0 and 1"):
-        AttemptRedraw.of(config.kill_rule, 2, [record])
+        AttemptRedraw.of(config.kill_rule, 2, [record], tasks=["a"])
 
 
 def test_simulated_attempts_show_faults_and_few_false_kills():
