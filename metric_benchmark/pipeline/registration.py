@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
 from metric_benchmark.config import Case, Experiment
+from metric_benchmark.coverage.inputs import digest_files, locator
+from metric_benchmark.coverage.registry import MetricSpec, resolve_metric
+from metric_benchmark.coverage.user_metric import UserMetric
+from metric_benchmark.errors import ConfigError
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.ledger import append_entry, read_ledger
 from metric_benchmark.evidence.locks import lock_ledger
@@ -51,21 +55,25 @@ def register_claims(run: ExperimentRun, case_id: str) -> None:
 def find_registration(run: ExperimentRun, case_id: str) -> Registered:
     """Compares what a case's claims are now with what its evidence says was registered before the data.
 
-    Unknown where nothing was registered, and where results were imported: those may be older than the claims.
+    Unknown where nothing was registered, or by a version that did not register all that is compared here; and where
+    results were imported: those may be older than the claims.
     """
     entries = read_ledger(EvidenceRoot(run.root.execution_root))
     known = _last_parts(entries, case_id)
     if known is None or any(entry["kind"] == "import" and entry.get("case") == case_id for entry in entries):
         return Registered("unknown")
     now = plan_parts(run.experiment, run.experiment.case(case_id))
-    changed = tuple(name for name in now if now[name] != known.get(name))
-    return Registered("after_data" if changed else "before_data", changed)
+    changed = tuple(name for name in now if name in known and now[name] != known[name])
+    if changed:
+        return Registered("after_data", changed)
+    return Registered("before_data" if set(now) <= set(known) else "unknown")
 
 
 def plan_parts(experiment: Experiment, case: Case) -> dict[str, str]:
-    """Digests all that could be changed to get another verdict from the same trials, by what it is called.
+    """Digests all that could be changed to get another verdict, by what it is called.
 
-    Settings at their default are left out, so that a setting which a later version adds changes nothing.
+    Settings at their default are left out, so that a setting which a later version adds changes nothing; so is the code
+    of built-in metrics, which only another version can change.
     """
 
     def plain(settings: BaseModel) -> dict[str, Any]:
@@ -79,10 +87,35 @@ def plan_parts(experiment: Experiment, case: Case) -> dict[str, str]:
     return {
         "the hypotheses": digest_json(sorted(claims, key=lambda claim: str(claim["metric"]))),
         "the settings of their metrics": digest_json(metrics),
+        "the code and files of their metrics": digest_json(_code_and_files(experiment, case.case_id, claimed)),
         "the scoring settings": digest_json(plain(analysis.scoring)),
         "the correlation settings": digest_json(correlation),
         "the subsets": digest_json(plain(case.subsets)),
+        "the case's description": digest_json(plain(case.description)),
+        "the tasks": digest_json(sorted(task.id for task in case.config.tasks)),
+        "the mutants": digest_json(sorted(mutant.id for mutant in case.config.mutants)),
+        "the attempts by role": digest_json(plain(experiment.execution.roles)),
+        "the experiment's cases": digest_json(sorted(each.case_id for each in experiment.cases)),
     }
+
+
+def _code_and_files(experiment: Experiment, case_id: str, names: Collection[str]) -> dict[str, Any]:
+    """Digests what the user's own metrics are made of, and the files that metrics read."""
+    base = experiment.analysis_source.path.parent
+    found: dict[str, Any] = {}
+    for metric in experiment.analysis.coverage:
+        if metric.name not in names:
+            continue
+        try:
+            resolved = resolve_metric(MetricSpec(metric.name, metric.metric, metric.settings), base, None)
+            files = resolved.find_files(locator(f"metric {metric.name}", case_id, base, experiment.roots))
+        except ConfigError:
+            found[metric.name] = "cannot be found"
+            continue
+        own = resolved.implementation
+        code = own.code.sha256 if isinstance(own, UserMetric) else None
+        found[metric.name] = {"code": code, "files": digest_files(files)}
+    return found
 
 
 def _last_parts(entries: Sequence[Mapping[str, Any]], case_id: str) -> dict[str, str] | None:

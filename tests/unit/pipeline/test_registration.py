@@ -10,7 +10,7 @@ import pytest
 from metric_benchmark.evidence.ledger import append_entry, read_ledger
 from metric_benchmark.evidence.locks import lock_ledger
 from metric_benchmark.experiment import open_run
-from metric_benchmark.pipeline.registration import Registered, find_registration, register_claims
+from metric_benchmark.pipeline.registration import Registered, find_registration, plan_parts, register_claims
 
 CLAIM = "correlation:\n  hypotheses:\n    - {metric: suite_size, minimum_effect: 0.2}\n"
 
@@ -54,6 +54,11 @@ def test_what_was_registered_before_the_first_trial_and_not_changed_since(opened
         ("analysis.yaml", ("min_pass_share: 0.8", "min_pass_share: 0.5"), "the scoring settings"),
         ("analysis.yaml", ("correlation:", "correlation:\n  seed: 7"), "the correlation settings"),
         ("subsets.yaml", ("[alpha]", "[beta]"), "the subsets"),
+        ("description.yaml", ("A desk", "A desk with more drawers"), "the case's description"),
+        ("case.yaml", ("  - id: idle", "  - id: idler"), "the mutants"),
+        ("case.yaml", ("  - id: gamma", "  - id: gamut"), "the tasks"),
+        ("execution.yaml", ("control: {count: 1,", "control: {count: 2,"), "the attempts by role"),
+        ("execution.yaml", ("mutant: {attempts: 1}", "mutant: {attempts: 5}"), "the attempts by role"),
     ],
 )  # fmt: skip
 def test_what_is_changed_after_the_data_is_named(opened, project, file, change, what):
@@ -69,6 +74,46 @@ def test_what_is_changed_after_the_data_is_named(opened, project, file, change, 
     project.write("case.yaml", before[1])
     project.sign()
     assert find_registration(opened(), "desk") == Registered("before_data")
+
+
+OWN = """\
+  - {name: own, metric: 'mine:Mine'}
+  - {name: script, metric: command, settings: {argv: [./m.py], files: [m.py]}}"""
+
+
+@pytest.mark.parametrize("file", ["mine.py", "m.py"])
+def test_the_code_of_a_metric_of_ones_own_and_the_files_metrics_read_are_registered(opened, project, file):
+    project.edit("analysis.yaml", ("  - {name: suite_size}", f"  - {{name: suite_size}}\n{OWN}"))
+    project.edit(
+        "analysis.yaml", ("{metric: suite_size,", "{metric: script, minimum_effect: 0.2}\n    - {metric: own,")
+    )
+    project.write("mine.py", "class Mine: ...\n")
+    project.write("m.py", "print(1)\n")
+    register_claims(opened(), "desk")
+    enter(opened(), "reserve", "short", n_trials=3)
+    assert find_registration(opened(), "desk") == Registered("before_data")
+    project.write(file, "print(2)\n")
+    assert find_registration(opened(), "desk") == Registered("after_data", ("the code and files of their metrics",))
+
+
+def test_a_case_that_is_added_or_dropped_after_the_data_is_named(opened, project):
+    register_claims(opened(), "desk")
+    enter(opened(), "reserve", "short", n_trials=3)
+    project.write("cases.yaml", project.read("cases.yaml") + "  - path: other.yaml\n")
+    project.write("other.yaml", project.read("case.yaml").replace("case_id: desk", "case_id: table"))
+    project.sign()
+    assert find_registration(opened(), "desk") == Registered("after_data", ("the experiment's cases",))
+
+
+def test_what_an_older_version_did_not_register_is_not_on_record(opened, project):
+    parts = plan_parts(opened().experiment, opened().experiment.case("desk"))
+    del parts["the mutants"]
+    with lock_ledger(opened().root):
+        append_entry(opened().root, "hypotheses", case="desk", sha256="0", parts=parts, hypotheses=[])
+    enter(opened(), "reserve", "short", n_trials=3)
+    assert find_registration(opened(), "desk") == Registered("unknown")
+    project.edit("analysis.yaml", ("minimum_effect: 0.2", "minimum_effect: 0.1"))
+    assert find_registration(opened(), "desk") == Registered("after_data", ("the hypotheses",))
 
 
 def test_metrics_without_a_claim_and_gates_may_change(opened, project):
