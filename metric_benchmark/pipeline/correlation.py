@@ -28,8 +28,8 @@ def correlate_case(run: ExperimentRun, case_id: str) -> Correlation:
         EvidenceError: mutant scores or coverage are missing, damaged or out of date.
     """
     inputs = run.inputs(case_id)
-    scores = _verified_scores(run, case_id)
-    coverage = _verified_coverage(run, case_id)
+    scores = verified_scores(run, case_id)
+    coverage = verified_coverage(run, case_id)
     settings = run.experiment.analysis.correlation
     n_cases = len(run.experiment.cases)
     registered = find_registration(run, case_id)
@@ -72,19 +72,34 @@ def _redraw(run: ExperimentRun, case_id: str, scores: MutantScores) -> AttemptRe
     return AttemptRedraw.of(scoring.kill_rule, min_valid_attempts(scoring), kills, tasks=scores.eligible_tasks)
 
 
-def _verified_scores(run: ExperimentRun, case_id: str) -> MutantScores:
-    scores = read_record(run.root.mutant_scores(case_id), MutantScores)
-    index = run.index(case_id)
-    for variant, entry in index.variants.items():
-        kills = f"mutants/{variant}"
-        if kills in scores.evidence:
-            record = read_record(run.root.mutant_kills(case_id, variant), MutantKills, sha256=scores.evidence[kills])
-            require_current(run.root.mutant_scores(case_id), record.evidence.get(variant), entry.raw_results_sha256)
+def verified_scores(run: ExperimentRun, case_id: str) -> MutantScores:
+    """Reads a case's mutant scores; they and all kills they were made of must be of the raw results indexed now.
+
+    Raises:
+        EvidenceError: something is missing, damaged or out of date.
+    """
+    path = run.root.mutant_scores(case_id)
+    scores = read_record(path, MutantScores)
+    raw = {variant: entry.raw_results_sha256 for variant, entry in run.index(case_id).variants.items()}
+    for name, sha256 in scores.evidence.items():
+        if not name.startswith("mutants/"):
+            require_current(path, sha256, raw.get(name))
+            continue
+        kills_path = run.root.mutant_kills(case_id, name.removeprefix("mutants/"))
+        kills = read_record(kills_path, MutantKills, sha256=sha256)
+        for variant, found in kills.evidence.items():
+            require_current(kills_path, found, raw.get(variant))
     return scores
 
 
-def _verified_coverage(run: ExperimentRun, case_id: str) -> CoverageRecord:
-    coverage = read_record(run.root.coverage(case_id), CoverageRecord)
+def verified_coverage(run: ExperimentRun, case_id: str) -> CoverageRecord:
+    """Reads a case's coverage, which must be of the baseline's raw results indexed now.
+
+    Raises:
+        EvidenceError: it is missing, damaged or out of date.
+    """
+    path = run.root.coverage(case_id)
+    coverage = read_record(path, CoverageRecord)
     entry = run.index(case_id).variants["baseline"]
-    require_current(run.root.coverage(case_id), coverage.evidence.get("baseline"), entry.raw_results_sha256)
+    require_current(path, coverage.evidence.get("baseline"), entry.raw_results_sha256)
     return coverage

@@ -72,7 +72,7 @@ def current_record[R: Record](path: Path, model: type[R], provenance: Provenance
     return record if provenance.holds_for(record) else None
 
 
-def require_current(path: Path, found: str | None, expected: str) -> None:
+def require_current(path: Path, found: str | None, expected: str | None) -> None:
     """Checks that a record was computed from the evidence that is current.
 
     Raises:

@@ -16,6 +16,7 @@ from metric_benchmark.evidence.reader import read_case_results, read_record
 from metric_benchmark.evidence.writes import write_record
 from metric_benchmark.hashing import digest_file
 from metric_benchmark.pipeline.conclusion import conclude_cases, pool_cases
+from metric_benchmark.pipeline.correlation import verified_coverage, verified_scores
 from metric_benchmark.pipeline.inputs import ExperimentRun, case_inputs
 from metric_benchmark.pipeline.provenance import implementation, require_current
 from metric_benchmark.pipeline.saved import note_execution_source
@@ -24,9 +25,7 @@ from metric_benchmark.pipeline.validation import check_native, current_validatio
 from metric_benchmark.records.analysis import ExperimentInputs, ExperimentSeal
 from metric_benchmark.records.base import comparable
 from metric_benchmark.records.correlation import Correlation
-from metric_benchmark.records.coverage import CoverageRecord
 from metric_benchmark.records.execution import ExecutionManifest, RawResults, Role
-from metric_benchmark.records.scores import MutantKills, MutantScores
 from metric_benchmark.records.validation import SecretState, ValidationReport
 from metric_benchmark.variants import resolve_variants
 
@@ -159,7 +158,7 @@ def _check_inputs(run: ExperimentRun) -> None:
 
 
 def _verify_analysis(run: ExperimentRun, case_id: str) -> tuple[Correlation, list[Path]]:
-    """Reads every record of a case's analysis and checks that each was computed from the others as they are now.
+    """Reads every record of a case's analysis and checks that each was computed from what is there now.
 
     Returns:
         The correlation, and all files.
@@ -173,13 +172,9 @@ def _verify_analysis(run: ExperimentRun, case_id: str) -> tuple[Correlation, lis
                 f"{folder / name}: the analysis was made of other inputs than the experiment has now; run its stages "
                 "again"
             )
-    scores = read_record(root.mutant_scores(case_id), MutantScores)
-    kills: list[Path] = []
-    for name, sha256 in scores.evidence.items():
-        if name.startswith("mutants/"):
-            kills.append(root.mutant_kills(case_id, name.removeprefix("mutants/")))
-            read_record(kills[-1], MutantKills, sha256=sha256)
-    read_record(root.coverage(case_id), CoverageRecord)
+    scores = verified_scores(run, case_id)
+    kills = [root.mutant_kills(case_id, variant) for variant in (*scores.mutants, *scores.controls)]
+    verified_coverage(run, case_id)
     path = root.correlation(case_id)
     correlation = read_record(path, Correlation)
     for name, upstream in (("mutant-scores", root.mutant_scores(case_id)), ("coverage", root.coverage(case_id))):

@@ -271,3 +271,34 @@ def test_a_record_of_the_analysis_that_was_damaged_is_not_sealed(finished, name)
     run = coordinator.open_run(finished.experiment, None, results=finished.root.path, level="analysis")
     with pytest.raises(EvidenceError, match=f"{name}: damaged"):
         seal_experiment(run)
+
+
+def rerun(finished, variant: str) -> None:
+    """What running a variant again leaves: other raw results, named by the index and by a manifest made anew."""
+    folder = finished.trial(variant).parents[2]
+    finished.rewrite(folder / "raw-results.json", lambda value: value["trials"][0].update(duration_s=99.0))
+
+
+@pytest.mark.parametrize(
+    ("variant", "stages", "stale"),
+    [
+        ("idle", (), "mutants/idle.json"),
+        ("baseline", (), "mutants/control-1.json"),
+        ("baseline", ("score",), "coverage.json"),
+    ],
+)
+def test_an_analysis_of_superseded_raw_results_is_neither_correlated_nor_sealed(finished, variant, stages, stale):
+    from metric_benchmark.pipeline.sealing import seal_experiment
+
+    rerun(finished, variant)
+    run = coordinator.open_run(finished.experiment, None, results=finished.root.path, level="analysis")
+    for _ in stages:
+        coordinator.score_subsets(run, "words")
+    before = finished.snapshot()
+    path = finished.root.analysis("words") / stale
+    expected = f"{path}: was computed from raw results that are no longer current; run its stage again"
+    for stage in (coordinator.correlate_case, lambda run, _: seal_experiment(run)):
+        with pytest.raises(EvidenceError) as refused:
+            stage(run, "words")
+        assert str(refused.value) == expected
+    assert finished.snapshot() == before
