@@ -76,23 +76,30 @@ def refuse_cancelled(context: dg.AssetExecutionContext) -> None:
         raise dg.Failure(description=CANCELLED, allow_retries=False)
 
 
-def require_verdicts(done: VariantRun, tolerated: int) -> None:
-    """Fails a variant that still has more trials without a verdict than are tolerated.
+def require_verdicts(done: VariantRun, tolerated: int, n_elsewhere: int = 0) -> None:
+    """Fails a variant that leaves the experiment with more trials without a verdict than are tolerated.
 
     What has a verdict is kept and indexed either way; running the partition again runs only the rest.
+
+    Args:
+        done: what running the variant came to.
+        tolerated: how many the settings tolerate in all variants together.
+        n_elsewhere: how many the other variants have.
 
     Raises:
         InfrastructureFailure: the infrastructure failed for some of them.
         ExecutionError: no verdict for other reasons; a spent budget stays spent.
     """
     results = done.results
-    if done.stopped is None or results.n_without_verdict <= tolerated:
+    n = results.n_without_verdict
+    if done.stopped is None or not n or n + n_elsewhere <= tolerated:
         return
+    n_all = f"{n + n_elsewhere} in all variants, " if n_elsewhere else ""
     failed = [trial for trial in results.trials if not trial.counts]
     is_infrastructure = any(trial.status == "infrastructure" for trial in failed)
     raise (InfrastructureFailure if is_infrastructure else ExecutionError)(
         [
-            f"{results.case}|{results.variant}: {done.stopped} ({tolerated} tolerated)",
+            f"{results.case}|{results.variant}: {done.stopped} ({n_all}{tolerated} tolerated)",
             *(f"{trial.task}, attempt {trial.attempt}: {trial.status}: {trial.reason}" for trial in failed),
         ]
     )

@@ -194,7 +194,7 @@ def complete_manifest(
         EvidenceError: an index is damaged or of another run.
     """
     missing: list[str] = []
-    without = 0
+    without: dict[str, int] = {}
     cases: dict[str, ManifestEntry] = {}
     for case_id, variants in expected.items():
         path = root.index(case_id)
@@ -209,10 +209,10 @@ def complete_manifest(
             elif entry.config_hash != config_hash:
                 missing.append(f"{case_id}|{variant_id}: its inputs have changed since it ran")
             elif entry.n_without_verdict:
-                without += entry.n_without_verdict
-                if without > max_without_verdict:
-                    missing.append(f"{case_id}|{variant_id}: {entry.n_without_verdict} trials without a verdict")
+                without[f"{case_id}|{variant_id}"] = entry.n_without_verdict
         cases[case_id] = ManifestEntry(index=root.relative(path), index_sha256=digest_file(path))
+    if sum(without.values()) > max_without_verdict:
+        missing += [f"{key}: {n} trials without a verdict" for key, n in without.items()]
     if missing:
         raise ExecutionError(
             [

@@ -27,7 +27,7 @@ from metric_benchmark.records.execution import CaseIndex, IndexEntry, RawResults
 from metric_benchmark.records.scores import MutantKills, MutantScores
 from metric_benchmark.variants import resolve_variants
 
-__all__ = ["PartitionStatus", "experiment_status", "inert_mutants", "is_sealed"]
+__all__ = ["PartitionStatus", "experiment_status", "inert_mutants", "is_sealed", "trials_without_verdict"]
 
 type _Partition = tuple[Wanted, Found | None]
 
@@ -45,13 +45,35 @@ def experiment_status(run: ExperimentRun) -> tuple[PartitionStatus, ...]:
     for variant in resolve_variants(run.experiment):
         by_case.setdefault(variant.case_id, []).append(variant)
     metrics = Metrics.of(run.experiment)
-    partitions: list[_Partition] = []
-    for case in run.experiment.cases:
-        partitions += _CaseStatus(run, case, by_case.get(case.case_id, []), metrics).partitions()
+    cases = [_CaseStatus(run, case, by_case.get(case.case_id, []), metrics) for case in run.experiment.cases]
+    n_without_verdict = sum(case.n_without_verdict for case in cases)
+    partitions = [partition for case in cases for partition in case.partitions(n_without_verdict)]
     order = {stage: number for number, stage in enumerate(STAGES)}
     partitions.sort(key=lambda partition: order[partition[0].place[0]])
     found = {wanted.place: record for wanted, record in partitions if record is not None}
     return classify([wanted for wanted, _ in partitions], found)
+
+
+def trials_without_verdict(run: ExperimentRun) -> int:
+    """Counts the trials without a verdict of all variants that ran under today's inputs; the settings bound this sum.
+
+    Raises:
+        ConfigError: a variant cannot be resolved.
+        EvidenceError: an index is damaged or of another run.
+    """
+    by_case: dict[str, list[Variant]] = {}
+    for variant in resolve_variants(run.experiment):
+        by_case.setdefault(variant.case_id, []).append(variant)
+    return sum(
+        _n_without_verdict(run.index(case_id), variants)
+        for case_id, variants in by_case.items()
+        if run.root.index(case_id).exists()
+    )
+
+
+def _n_without_verdict(index: CaseIndex, variants: Iterable[Variant]) -> int:
+    entries = ((index.variants.get(variant.variant_id), variant.config_hash) for variant in variants)
+    return sum(entry.n_without_verdict for entry, now in entries if entry is not None and entry.config_hash == now)
 
 
 def inert_mutants(run: ExperimentRun) -> dict[str, list[str]]:
@@ -98,10 +120,19 @@ class _CaseStatus:
         self._index: CaseIndex | None = run.index(case.case_id) if run.root.index(case.case_id).exists() else None
         self._raw = {v: e.raw_results_sha256 for v, e in self._index.variants.items()} if self._index else {}
 
-    def partitions(self) -> Iterator[_Partition]:
-        """Yields what is wanted and what is found of every partition, upstream first."""
+    @property
+    def n_without_verdict(self) -> int:
+        """How many of the case's trials have no verdict, under today's inputs."""
+        return _n_without_verdict(self._index, self._variants) if self._index is not None else 0
+
+    def partitions(self, n_without_verdict: int) -> Iterator[_Partition]:
+        """Yields what is wanted and what is found of every partition, upstream first.
+
+        Args:
+            n_without_verdict: how many trials of the whole experiment have no verdict.
+        """
         for variant in self._variants:
-            yield self._raw_wanted(variant), self._raw_found(variant)
+            yield self._raw_wanted(variant), self._raw_found(variant, n_without_verdict)
         roles = {variant.variant_id: variant.role for variant in self._variants}
         shared = [v for v, role in roles.items() if role in ("baseline", "screening")]
         scored = [v for v, role in roles.items() if role in ("mutant", "control")]
@@ -160,7 +191,7 @@ class _CaseStatus:
         inputs = raw_inputs(variant, self._run.experiment.execution.reward_key)
         return Wanted(("raw_results", variant.key), inputs, {}, summary=variant.config_hash)
 
-    def _raw_found(self, variant: Variant) -> Found | None:
+    def _raw_found(self, variant: Variant, n_without_verdict: int) -> Found | None:
         entry = self._index.variants.get(variant.variant_id) if self._index else None
         folder = f"{self._folder}/{variant.variant_id}"
         n_old = _n_superseded(folder, variant.config_hash)
@@ -172,17 +203,21 @@ class _CaseStatus:
         if entry.config_hash != variant.config_hash:
             inputs = self._recorded_inputs(variant, entry)
         else:
-            problem, note = self._raw_problem(folder, entry)
+            problem, note = self._raw_problem(folder, entry, n_without_verdict)
         return Found(inputs, {}, entry.config_hash, problem=problem, note=note, n_superseded=n_old or 0)
 
-    def _raw_problem(self, folder: str, entry: IndexEntry) -> tuple[str | None, str]:
+    def _raw_problem(self, folder: str, entry: IndexEntry, n_without_verdict: int) -> tuple[str | None, str]:
         damage = _damage(self._root, folder, entry)
         if damage is not None:
             return f"damaged: {damage}", ""
-        told = f"{entry.n_without_verdict} trials without a verdict" if entry.n_without_verdict else ""
-        if entry.n_without_verdict > self._run.experiment.execution.max_trials_without_verdict:
-            return told, ""
-        return None, f"{told}, which the settings tolerate" if told else ""
+        if not entry.n_without_verdict:
+            return None, ""
+        told = f"{entry.n_without_verdict} trials without a verdict"
+        tolerated = self._run.experiment.execution.max_trials_without_verdict
+        if n_without_verdict <= tolerated:
+            return None, f"{told}, which the settings tolerate"
+        is_alone = entry.n_without_verdict == n_without_verdict
+        return told if is_alone else f"{told}, {n_without_verdict} in all ({tolerated} tolerated)", ""
 
     def _recorded_inputs(self, variant: Variant, entry: IndexEntry) -> dict[str, str]:
         """Returns what an out-of-date record says it was made from; nothing where it cannot be read."""

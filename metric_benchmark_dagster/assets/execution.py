@@ -10,6 +10,7 @@ from metric_benchmark.evidence.reader import read_case_results
 from metric_benchmark.experiment import check_designs
 from metric_benchmark.pipeline import run_raw_results
 from metric_benchmark.pipeline.sealing import seal_execution
+from metric_benchmark.pipeline.status import trials_without_verdict
 from metric_benchmark_dagster.assets.shared import OWNERS, RAW_RESULTS_PROTOCOL, stage_tags
 from metric_benchmark_dagster.failures import refuse_cancelled, require_verdicts
 from metric_benchmark_dagster.metadata import describe_manifest, describe_raw_results, materialised
@@ -55,7 +56,9 @@ def _raw_results(keys: PartitionKeys, key_prefix: Sequence[str], variant_inputs:
         with experiment.step(level="all", lock=None) as step:
             check_designs(step.run)
             done = run_raw_results(step.run, case_id, variant_id, trials.listener(context.log))
-            require_verdicts(done, step.run.experiment.execution.max_trials_without_verdict)
+            n = done.results.n_without_verdict
+            n_elsewhere = trials_without_verdict(step.run) - n if n else 0
+            require_verdicts(done, step.run.experiment.execution.max_trials_without_verdict, n_elsewhere)
             path = step.run.root.config(case_id, variant_id, done.results.config_hash) / "raw-results.json"
             return materialised(path, describe_raw_results(step, done, path))
 

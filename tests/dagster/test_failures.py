@@ -86,6 +86,14 @@ def test_a_trial_without_verdict_is_tolerated_up_to_the_limit() -> None:
         require_verdicts(_run("valid", "no_verdict", stopped="1 trials have no verdict"), 0)
 
 
+def test_what_other_variants_lack_counts_as_well() -> None:
+    lacking = _run("valid", "no_verdict", stopped="1 trials have no verdict")
+    require_verdicts(lacking, 2, 1)
+    with pytest.raises(ExecutionError, match=r"c\|v: 1 trials have no verdict \(2 in all variants, 1 tolerated\)"):
+        require_verdicts(lacking, 1, 1)
+    require_verdicts(_run("valid", "valid", stopped=None), 0, 1)
+
+
 def test_only_failed_infrastructure_is_worth_a_retry() -> None:
     with pytest.raises(InfrastructureFailure):
         require_verdicts(_run("valid", "infrastructure", stopped="1 trials have no verdict"), 0)

@@ -146,3 +146,25 @@ def test_a_variant_whose_trials_lack_verdicts_has_failed_unless_the_settings_tol
     assert idle() == ("failed", "1 trials without a verdict")
     project.edit("execution.yaml", ("reward_key: reward", "reward_key: reward\nmax_trials_without_verdict: 1"))
     assert idle() == ("fresh", "1 trials without a verdict, which the settings tolerate")
+
+
+def test_trials_without_a_verdict_are_tolerated_over_all_variants_and_not_each(whole, run, project):
+    from metric_benchmark.evidence.index import update_index
+    from metric_benchmark.evidence.layout import EvidenceRoot
+    from metric_benchmark.evidence.reader import read_index, read_raw_results
+
+    root = EvidenceRoot(project.folder.parent / "out")
+    for variant in ("idle", "short"):
+        results = read_raw_results(root, read_index(root, "desk"), variant)
+        update_index(root, results.model_copy(update={"trials": results.trials[:-1]}))
+    project.edit("execution.yaml", ("reward_key: reward", "reward_key: reward\nmax_trials_without_verdict: 1"))
+
+    def raw() -> dict[str, tuple[str, str]]:
+        partitions = run("status", "exp", "--output", "out", "--json").json["partitions"]
+        return {p["key"]: (p["state"], p["reason"]) for p in partitions if p["stage"] == "raw_results"}
+
+    failed = ("failed", "1 trials without a verdict, 2 in all (1 tolerated)")
+    assert raw() == {**dict.fromkeys(RAW, ("fresh", "")), "desk|idle": failed, "desk|short": failed}
+    project.edit("execution.yaml", ("max_trials_without_verdict: 1", "max_trials_without_verdict: 2"))
+    tolerated = ("fresh", "1 trials without a verdict, which the settings tolerate")
+    assert raw() == {**dict.fromkeys(RAW, ("fresh", "")), "desk|idle": tolerated, "desk|short": tolerated}

@@ -137,9 +137,9 @@ def test_all_that_is_open_is_named(complete, results, trial, seal):
     assert [str(problem) for problem in refused.value.problems] == [
         "execution is incomplete; run `metric-benchmark run-evals` again to continue (4 open):",
         "desk|short: its inputs have changed since it ran",
-        "desk|blind: 1 trials without a verdict",
         "desk|new: not run",
         "depot: nothing has been run",
+        "desk|blind: 1 trials without a verdict",
     ]
     assert refused.value.exit_status == 4
     assert not complete.manifest.exists()
@@ -150,6 +150,14 @@ def test_trials_without_a_verdict_are_tolerated_as_far_as_configured(complete, r
     with pytest.raises(ExecutionError):
         seal()
     assert seal(most=1).cases.keys() == {"desk"}
+    update_index(complete, results("baseline", trials=(trial(status="no_verdict", reward=None),)))
+    with pytest.raises(ExecutionError) as refused:
+        seal(most=1)
+    # None of the two is more to blame than the other.
+    assert [str(problem) for problem in refused.value.problems][1:] == [
+        "desk|baseline: 1 trials without a verdict",
+        "desk|short: 1 trials without a verdict",
+    ]
 
 
 def test_attempts_nobody_tried_have_no_verdict_either(results, trial):
