@@ -9,7 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from metric_benchmark.correlation.bootstrap import Redraw
 from metric_benchmark.correlation.correlate import DEFAULT_ALPHA
+from metric_benchmark.correlation.inference import FEW_MUTANTS, MIN_MUTANTS, RedrawOf
 from metric_benchmark.correlation.pairing import case_arrays, metric_arrays
 from metric_benchmark.correlation.pooling import MIN_CASES, CaseMatrices, effect_at_equal_mutants, pool_cases
 from metric_benchmark.correlation.verdicts import adjust_family, decide
@@ -28,12 +30,16 @@ from metric_benchmark.records.scores import MutantScores
 
 @dataclass(frozen=True)
 class CaseEvidence:
-    """The records of one case that pooling needs: stage 2, stage 3 by metric, the frozen subsets, stage 4."""
+    """The records of one case that pooling needs: stage 2, stage 3 by metric, the frozen subsets, stage 4.
+
+    `redraw` draws its kills again from resampled attempts, where its own intervals include the attempts' noise.
+    """
 
     scores: MutantScores
     coverage: Mapping[str, BaseModel | Mapping[str, Any]]
     subsets: Mapping[str, Sequence[str]]
     correlation: Correlation
+    redraw: Redraw | None = None
 
 
 def conclude(records: Mapping[str, Correlation]) -> dict[str, Correlation]:
@@ -99,7 +105,8 @@ def pool_metrics(cases: Mapping[str, CaseEvidence]) -> dict[str, PooledEstimate]
     """Pools each metric's association over the cases; with fewer than three that can be pooled they are listed.
 
     A case with more mutants than the smallest is brought to that number, as the association grows with it. A case
-    whose kills are noise, or in which there is no test or no interval, is left out, with the reason.
+    whose kills are noise, or in which there is no test, no interval or no permutation with a value, is left out, with
+    the reason.
 
     Args:
         cases: the records of all cases.
@@ -111,27 +118,38 @@ def pool_metrics(cases: Mapping[str, CaseEvidence]) -> dict[str, PooledEstimate]
 def _pool(name: str, cases: Mapping[str, CaseEvidence]) -> PooledEstimate:
     effects: dict[str, CaseEffect] = {}
     left_out: dict[str, str] = {}
-    notes: list[str] = []
     for case, evidence in cases.items():
-        metric = evidence.correlation.metrics.get(name)
-        found = _effect(evidence.correlation, metric)
+        found = _effect(evidence.correlation, evidence.correlation.metrics.get(name))
         if isinstance(found, str):
             left_out[case] = found
-            continue
-        effects[case] = found
-        if metric is not None and metric.interval is not None and metric.interval.approximate:
-            notes.append(f"the interval of {case} is approximate ({'; '.join(metric.interval.reasons)})")
+        else:
+            effects[case] = found
     least = min((effect.n_mutants for effect in effects.values()), default=0)
     if len(effects) >= MIN_CASES:
         for case, effect in list(effects.items()):
             if effect.n_mutants > least:
                 try:
-                    effects[case] = _at_fewer_mutants(name, cases[case], effect, least)
+                    effects[case] = _at_fewer_mutants(name, cases[case], least)
                 except ConfigError:
                     del effects[case]
                     left_out[case] = f"no association is defined with {least} of its mutants"
     pooled = pool_cases(effects)
-    return pooled.model_copy(update={"left_out": {**left_out, **pooled.left_out}, "notes": notes})
+    limits = {case: cases[case].correlation.metrics[name].limits for case in effects}
+    return pooled.model_copy(
+        update={"left_out": {**left_out, **pooled.left_out}, "notes": _notes(limits, least if effects else None)}
+    )
+
+
+def _notes(limits: Mapping[str, Sequence[str]], n_mutants: int | None) -> list[str]:
+    """Says what bars a verdict on the pooled cases, each by itself; too few mutants concern all of them at once."""
+    notes = [
+        f"{case}: {'; '.join(rest)}"
+        for case, found in limits.items()
+        if (rest := [t for t in found if t != FEW_MUTANTS])
+    ]
+    if n_mutants is not None and n_mutants < MIN_MUTANTS:
+        notes.insert(0, f"all cases are taken with {n_mutants} mutants ({FEW_MUTANTS}), so the interval is approximate")
+    return notes
 
 
 def _effect(record: Correlation, metric: MetricCorrelation | None) -> CaseEffect | str:
@@ -144,15 +162,17 @@ def _effect(record: Correlation, metric: MetricCorrelation | None) -> CaseEffect
         return "metric is opaque"
     if metric.test is None or metric.interval is None:
         return "; ".join(metric.limits) or "no test or no interval"
+    if metric.test.null_mean is None:
+        return "no permutation is defined"
     return CaseEffect(
         estimate=metric.test.statistic,
         stderr_z=metric.interval.stderr_z,
         n_mutants=record.n_mutants,
-        null_mean=metric.test.null_mean or 0.0,
+        null_mean=metric.test.null_mean,
     )
 
 
-def _at_fewer_mutants(name: str, case: CaseEvidence, effect: CaseEffect, n_mutants: int) -> CaseEffect:
+def _at_fewer_mutants(name: str, case: CaseEvidence, n_mutants: int) -> CaseEffect:
     given = case.coverage[name]
     coverage = CoverageInput.model_validate(given.model_dump() if isinstance(given, BaseModel) else given)
     arrays = case_arrays(case.scores, {subset: list(tasks) for subset, tasks in case.subsets.items()})
@@ -161,6 +181,11 @@ def _at_fewer_mutants(name: str, case: CaseEvidence, effect: CaseEffect, n_mutan
         raise ConfigError(f"pooling: metric {name!r} has no items")
     known = metric.measured
     matrices = CaseMatrices(arrays.membership[metric.rows][:, known], arrays.kills[known], metric.cover[known])
+    test = case.correlation.metrics[name].test
     return effect_at_equal_mutants(
-        matrices, n_mutants, seed=case.correlation.seed, null_mean=effect.null_mean, n_replicates=1000
+        matrices,
+        n_mutants,
+        seed=case.correlation.seed,
+        permuted="kills" if test is not None and test.permuted == "kills" else "coverage",
+        redraw=RedrawOf(case.redraw, known) if case.redraw is not None else None,
     )

@@ -42,12 +42,12 @@ MIN_TASKS = 20
 MIN_MUTANTS = 10
 MIN_DOMINATORS = 5
 MAX_UNDEFINED = 0.05
-#: Limits that make an interval approximate; the others bar a verdict for other reasons.
-_APPROXIMATE = (
-    "fewer than 20 tasks",
-    "fewer than 10 mutants",
-    "more than 5% of the replicates are undefined",
-)
+#: Bars a verdict, but makes no interval approximate.
+FEW_DOMINATORS = f"fewer than {MIN_DOMINATORS} dominators"
+#: Limits that make an interval approximate.
+FEW_TASKS = f"fewer than {MIN_TASKS} tasks"
+FEW_MUTANTS = f"fewer than {MIN_MUTANTS} mutants"
+MANY_UNDEFINED = f"more than {MAX_UNDEFINED:.0%} of the replicates are undefined"
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,14 @@ class InferenceSettings:
 
 
 @dataclass(frozen=True)
-class _RedrawOf:
+class RedrawOf:
     """Draws kills from resampled attempts on the tasks a metric measured; a class, so that processes can share it."""
 
     redraw: Redraw
     tasks: NDArray[np.bool_]
 
     def __call__(self, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Returns one redrawn kill matrix of those tasks."""
         return self.redraw(rng)[self.tasks]
 
 
@@ -113,7 +114,7 @@ def infer(
     undefined = value.reason if isinstance(value, Undefined) and not by_task_value else None
     limits: list[str] = []
     if n_dominators < MIN_DOMINATORS:
-        limits.append("fewer than 5 dominators")
+        limits.append(FEW_DOMINATORS)
     permutations, which, boot = _compute(case, metric, settings, is_undefined=undefined is not None)
     if settings.chosen_using == "both":
         limits.append("subsets were chosen using coverage and kills")
@@ -143,12 +144,12 @@ def infer(
 
 
 def calibrate(permutations: Permutations, interval: Interval) -> Calibrated:
-    """Subtracts what unrelated coverage of this kind gives: the mean of the permutation replicates."""
+    """Subtracts what unrelated coverage gives, the mean of the permutation replicates; ends stay within +-1."""
     null = permutations.null_mean
     return Calibrated(
         estimate=permutations.observed - null,
-        low=interval.low - null,
-        high=interval.high - null,
+        low=max(interval.low - null, -1.0),
+        high=min(interval.high - null, 1.0),
         null_mean=null,
     )
 
@@ -183,7 +184,7 @@ def _compute(
             test(*matrices, seed=seed, n_replicates=n, permuted=permuted, processes=settings.processes)
             for test in (task_permutation_test, which_items_test)
         )
-    redraw = _RedrawOf(settings.redraw, known) if settings.redraw is not None else None
+    redraw = RedrawOf(settings.redraw, known) if settings.redraw is not None else None
     boot = two_way_bootstrap(*matrices, seed=seed, n_replicates=n, redraw=redraw, processes=settings.processes)
     return permutations, which, boot
 
@@ -195,11 +196,11 @@ def _interval(
         return None, []
     reasons: list[str] = []
     if n_tasks < MIN_TASKS and boot.resampled != "mutants":
-        reasons.append(_APPROXIMATE[0])
+        reasons.append(FEW_TASKS)
     if n_mutants < MIN_MUTANTS:
-        reasons.append(_APPROXIMATE[1])
+        reasons.append(FEW_MUTANTS)
     if boot.n_undefined > MAX_UNDEFINED * len(boot.replicates):
-        reasons.append(_APPROXIMATE[2])
+        reasons.append(MANY_UNDEFINED)
     if abs(boot.observed) >= CLIP:
         return None, [*reasons, "association is too close to 1"]
     if not boot.stderr_z > 0:  # NaN as well

@@ -6,15 +6,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from metric_benchmark.correlation.bitsets import Owners, SubsetBits, add_bits, reached
-from metric_benchmark.correlation.bootstrap import CLIP, two_way_bootstrap
+from metric_benchmark.correlation.bootstrap import CLIP, Redraw, two_way_bootstrap
 from metric_benchmark.correlation.inputs import as_bools, check_shapes
-from metric_benchmark.correlation.replicates import RankStatistic, double_ranks
+from metric_benchmark.correlation.permutation import task_permutation_test
 from metric_benchmark.errors import ConfigError
 from metric_benchmark.records.correlation import CaseEffect, PooledEstimate
 
@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 MIN_CASES = 3
 _PURPOSE_SUBSAMPLE = 7
 _DRAWS = 200
+#: Permutations in all draws of mutants together.
+_PERMUTATIONS = 4000
 _MAX_TAU_STEPS = 200
 
 
@@ -49,7 +51,8 @@ def pool_cases(effects: Mapping[str, CaseEffect], *, level: float = 0.95) -> Poo
         level: of both intervals.
 
     Returns:
-        the pooled estimate; with fewer than three cases they are listed, not pooled.
+        the pooled estimate; with fewer than three cases they are listed, not pooled. Its p-value is two-sided, of no
+        association beyond what unrelated coverage gives, and adjusted for nothing.
     """
     usable = {name: e for name, e in effects.items() if math.isfinite(e.stderr_z) and e.stderr_z > 0}
     left_out = {name: "no bootstrap standard error, so its weight is unknown" for name in effects if name not in usable}
@@ -76,7 +79,7 @@ def pool_cases(effects: Mapping[str, CaseEffect], *, level: float = 0.95) -> Poo
     reach = float(scipy.stats.t.ppf(0.5 + level / 2, k - 1)) * stderr
     spread = float(scipy.stats.t.ppf(0.5 + level / 2, k - 2)) * math.sqrt(tau2 + stderr**2)
     null = np.array([math.atanh(max(-CLIP, min(CLIP, effect.null_mean))) for effect in usable.values()])
-    null_mean = math.tanh(float((weight * null).sum() / weight.sum()))
+    null_z = float((weight * null).sum() / weight.sum())
     return PooledEstimate.model_validate(
         {
             **common,
@@ -87,8 +90,8 @@ def pool_cases(effects: Mapping[str, CaseEffect], *, level: float = 0.95) -> Poo
             "prediction_high": math.tanh(mean + spread),
             "tau": math.sqrt(tau2),
             "stderr_z": stderr,
-            "null_mean": null_mean,
-            "p_value": float(2 * scipy.stats.t.sf(abs(mean / stderr), k - 1)),
+            "null_mean": math.tanh(null_z),
+            "p_value": float(2 * scipy.stats.t.sf(abs((mean - null_z) / stderr), k - 1)),
             "n_mutants": n_mutants.pop(),
         }
     )
@@ -119,20 +122,24 @@ def effect_at_equal_mutants(
     n_mutants: int,
     *,
     seed: int,
-    null_mean: float = 0.0,
     n_replicates: int = 1000,
+    permuted: Literal["coverage", "kills"] = "coverage",
+    redraw: Redraw | None = None,
 ) -> CaseEffect:
     """Returns a case's association as it would be with fewer mutants: the mean over many random draws of them.
+
+    What unrelated coverage gives depends on the number of mutants as well, so its mean is taken over the same draws.
 
     Args:
         case: the case's matrices.
         n_mutants: how many mutants every case is brought to; the smallest number among the cases.
         seed: of the draws.
-        null_mean: mean of the case's permutation replicates, for reference.
         n_replicates: bootstrap resamples for the standard error, each with `n_mutants` mutants.
+        permuted: which matrix the case's permutation test deals out anew.
+        redraw: draws the kills of all mutants again from resampled attempts, where the case's interval includes them.
 
     Raises:
-        ConfigError: the case has fewer mutants, or no draw gives a defined association.
+        ConfigError: the case has fewer mutants, or no draw gives a defined association, with or without permutation.
     """
     members, killed, covered = (
         as_bools(case.membership, "membership"),
@@ -140,26 +147,31 @@ def effect_at_equal_mutants(
         as_bools(case.cover, "cover"),
     )
     check_shapes(members, killed, covered)
-    if not 1 <= n_mutants <= killed.shape[1]:
-        raise ConfigError(f"pooling: found a case with {killed.shape[1]} mutants; cannot draw {n_mutants} of them")
-    bits, statistic = SubsetBits(members), RankStatistic.given(members.sum(axis=1))
-    rows = bits.rows[:, None, :]
-    coverage = double_ranks(bits.counts(add_bits(reached(rows, Owners.of(covered)))))
-    detected = (members.astype(np.float32) @ killed.astype(np.float32)) > 0.5
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_PURPOSE_SUBSAMPLE,)))
-    is_all = n_mutants == killed.shape[1]
-    draws = [
-        detected[:, rng.permutation(killed.shape[1])[:n_mutants]].sum(axis=1) for _ in range(1 if is_all else _DRAWS)
-    ]
-    values = statistic(coverage, double_ranks(np.array(draws, dtype=np.int64)))
+    n_all = killed.shape[1]
+    if not 1 <= n_mutants <= n_all:
+        raise ConfigError(f"pooling: found a case with {n_all} mutants; cannot draw {n_mutants} of them")
+    sequence = np.random.SeedSequence(seed, spawn_key=(_PURPOSE_SUBSAMPLE,))
+    rng = np.random.default_rng(sequence)
+    draws = [rng.permutation(n_all)[:n_mutants] for _ in range(1 if n_mutants == n_all else _DRAWS)]
+    found = [
+        task_permutation_test(
+            members, killed[:, columns], covered,
+            seed=int(child.generate_state(1)[0]), n_replicates=_PERMUTATIONS // len(draws), permuted=permuted,
+        )
+        for columns, child in zip(draws, sequence.spawn(len(draws)), strict=True)
+    ]  # fmt: skip
+    values = np.array([each.observed for each in found])
     values = values[~np.isnan(values)]
-    if not len(values):
+    null = np.concatenate([each.defined for each in found])
+    if not len(values) or not len(null):
         raise ConfigError("pooling: the association of a case is undefined; leave the case out")
-    boot = two_way_bootstrap(members, killed, covered, seed=seed, n_replicates=n_replicates, n_mutants_drawn=n_mutants)
+    boot = two_way_bootstrap(
+        members, killed, covered, seed=seed, n_replicates=n_replicates, n_mutants_drawn=n_mutants, redraw=redraw
+    )
     stderr = boot.stderr_z
     return CaseEffect(
         estimate=math.tanh(float(np.arctanh(np.clip(values, -CLIP, CLIP)).mean())),
         stderr_z=stderr if math.isfinite(stderr) else 0.0,
         n_mutants=n_mutants,
-        null_mean=null_mean if math.isfinite(null_mean) else 0.0,
+        null_mean=float(null.mean()),
     )

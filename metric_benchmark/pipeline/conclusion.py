@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from metric_benchmark.correlation import CaseEvidence, conclude, pool_metrics
 from metric_benchmark.evidence.reader import read_record
+from metric_benchmark.pipeline.correlation import find_redraw
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.records.analysis import CaseSeal, FrozenSubsets
 from metric_benchmark.records.correlation import Conclusion, Correlation, PooledEstimate
@@ -35,9 +36,11 @@ def pool_cases(run: ExperimentRun, correlations: Mapping[str, Correlation]) -> d
 
 def _evidence(run: ExperimentRun, case: str, record: Correlation) -> CaseEvidence:
     root = run.root
+    scores = read_record(root.mutant_scores(case), MutantScores)
     return CaseEvidence(
-        scores=read_record(root.mutant_scores(case), MutantScores),
+        scores=scores,
         coverage=read_record(root.coverage(case), CoverageRecord).metrics,
         subsets=read_record(root.analysis(case) / "subsets.json", FrozenSubsets).subsets,
         correlation=record,
+        redraw=find_redraw(run, case, scores),
     )

@@ -57,7 +57,7 @@ def correlate_case(run: ExperimentRun, case_id: str) -> Correlation:
         chosen_using=inputs.subsets.chosen_using,
         case=case_id,
         n_cases=n_cases,
-        redraw=_redraw(run, case_id, scores) if settings.resample_attempts else None,
+        redraw=find_redraw(run, case_id, scores),
         registration=registered.state,
         registration_changes=registered.changed,
     ).model_copy(update=provenance.fields())
@@ -65,8 +65,10 @@ def correlate_case(run: ExperimentRun, case_id: str) -> Correlation:
     return record
 
 
-def _redraw(run: ExperimentRun, case_id: str, scores: MutantScores) -> AttemptRedraw:
-    """Collects the attempts behind a case's kills, tasks and mutants in the order of its scores."""
+def find_redraw(run: ExperimentRun, case_id: str, scores: MutantScores) -> AttemptRedraw | None:
+    """Collects the attempts behind a case's kills, in the order of its scores; None where they are not drawn again."""
+    if not run.experiment.analysis.correlation.resample_attempts:
+        return None
     kills = [read_record(run.root.mutant_kills(case_id, mutant), MutantKills) for mutant in scores.mutants]
     scoring = run.experiment.analysis.scoring
     return AttemptRedraw.of(scoring.kill_rule, min_valid_attempts(scoring), kills, tasks=scores.eligible_tasks)

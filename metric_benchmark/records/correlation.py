@@ -222,7 +222,8 @@ class CaseEffect(Shape):
 class PooledEstimate(Shape):
     """Association over several cases; the numbers are `None` where `reason` says why cases are only listed.
 
-    `left_out` says why a case has no part in it, `notes` what must be known about those that have.
+    `left_out` says why a case has no part in it, `notes` what must be known about those that have. `p_value` is
+    two-sided, of `estimate` against `null_mean`, and adjusted for nothing.
     """
 
     n_cases: int

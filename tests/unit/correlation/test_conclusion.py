@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -108,12 +110,36 @@ def test_equal_cases_are_pooled_as_their_records_have_them(cases):
     assert found.low < found.estimate < found.high
 
 
-def test_a_case_with_more_mutants_is_brought_to_the_smallest_number(cases):
+def test_a_case_with_more_mutants_is_brought_to_the_smallest_number_and_so_is_its_null(cases):
     large = matrices(5, 40)
-    found = pool_metrics({"one": cases["one"], "two": cases["two"], "large": evidence(large)})["calls"]
+    given = evidence(large)
+    found = pool_metrics({"one": cases["one"], "two": cases["two"], "large": given})["calls"]
     assert found.n_mutants == 14
-    null = found.cases["large"].null_mean
-    assert found.cases["large"] == effect_at_equal_mutants(large, 14, seed=3, null_mean=null)
+    assert found.cases["large"] == effect_at_equal_mutants(large, 14, seed=3)
+    assert found.cases["large"].null_mean != given.correlation.metrics["calls"].test.null_mean
+
+
+def test_attempts_are_drawn_again_at_fewer_mutants_as_in_the_cases_own_interval(cases):
+    large = matrices(5, 40)
+
+    def redraw(rng):
+        return large.kills & (rng.random(large.kills.shape) < 0.5)
+
+    given = replace(evidence(large), redraw=redraw)
+    found = pool_metrics({"one": cases["one"], "two": cases["two"], "large": given})["calls"].cases["large"]
+    assert found == effect_at_equal_mutants(large, 14, seed=3, redraw=redraw)
+    assert found.stderr_z != effect_at_equal_mutants(large, 14, seed=3).stderr_z
+
+
+def test_a_case_without_a_permutation_that_has_a_value_is_left_out(cases):
+    record = cases["three"].correlation
+    metric = record.metrics["calls"]
+    undefined = metric.model_copy(update={"test": metric.test.model_copy(update={"null_mean": None})})
+    three = replace(
+        cases["three"], correlation=record.model_copy(update={"metrics": {**record.metrics, "calls": undefined}})
+    )
+    found = pool_metrics({**cases, "three": three})["calls"]
+    assert found.left_out == {"three": "no permutation is defined"}
 
 
 def test_cases_that_cannot_be_pooled_are_named_with_the_reason(cases):
@@ -123,8 +149,15 @@ def test_cases_that_cannot_be_pooled_are_named_with_the_reason(cases):
     assert (found.estimate, found.reason) == (None, "1 case; fewer than 3 are listed, not pooled")
 
 
-def test_a_pooled_value_says_which_intervals_in_it_are_approximate(cases):
+def test_a_pooled_value_says_what_bars_a_verdict_on_its_cases(cases):
     few = evidence(matrices(9, 8))
     found = pool_metrics({"one": cases["one"], "two": cases["two"], "few": few})["calls"]
     assert found.n_mutants == 8
-    assert found.notes == ["the interval of few is approximate (fewer than 10 mutants)"]
+    # Not the interval of the small case alone is approximate: all are taken with as few mutants.
+    assert (
+        found.notes[0] == "all cases are taken with 8 mutants (fewer than 10 mutants), so the interval is approximate"
+    )
+    alike = matrices(1, 14)
+    alike = evidence(CaseMatrices(alike.membership, np.repeat(alike.kills[:, :1], 14, axis=1), alike.cover))
+    found = pool_metrics({"one": cases["one"], "two": cases["two"], "alike": alike})["calls"]
+    assert found.notes == ["alike: fewer than 5 dominators; more than 5% of the replicates are undefined"]

@@ -22,8 +22,8 @@ from metric_benchmark.errors import ConfigError
 from metric_benchmark.records.correlation import CaseEffect
 
 
-def effect(z, stderr, n_mutants=10):
-    return CaseEffect(estimate=math.tanh(z), stderr_z=stderr, n_mutants=n_mutants)
+def effect(z, stderr, n_mutants=10, null=0.0):
+    return CaseEffect(estimate=math.tanh(z), stderr_z=stderr, n_mutants=n_mutants, null_mean=math.tanh(null))
 
 
 def test_equal_variances_worked_out_by_hand():
@@ -38,6 +38,15 @@ def test_equal_variances_worked_out_by_hand():
     assert found.prediction_high == pytest.approx(
         math.tanh(0.2 + t.ppf(0.975, 1) * math.sqrt(0.03 + 0.04 / 3)), abs=1e-9
     )
+
+
+def test_p_is_of_what_stands_beside_it_the_value_less_the_null():
+    # As above, each case with a null of .1: (.2 - .1) / sqrt(.04 / 3), two-sided with t(2).
+    found = pool_cases(
+        {"a": effect(0.0, 0.1, null=0.1), "b": effect(0.2, 0.1, null=0.1), "c": effect(0.4, 0.1, null=0.1)}
+    )
+    assert found.null_mean == pytest.approx(math.tanh(0.1))
+    assert found.p_value == pytest.approx(2 * t.sf(0.1 / math.sqrt(0.04 / 3), 2), abs=1e-9)
 
 
 def test_cases_that_agree_too_well_do_not_narrow_the_interval():
@@ -92,3 +101,33 @@ def test_all_mutants_give_the_plain_association_and_fewer_a_smaller_one():
     assert few.stderr_z > full.stderr_z
     with pytest.raises(ConfigError, match="24 mutants; cannot draw 25"):
         effect_at_equal_mutants(case, 25, seed=1)
+
+
+def test_the_null_at_fewer_mutants_is_that_of_as_many_mutants():
+    """By hand: random draws of 14 of 40 mutants, each with tasks that got another task's items."""
+    rng = np.random.default_rng(5)
+    members = rng.random((60, 24)) < rng.choice([0.1, 0.5, 0.9], (60, 1))
+    members[:, 0] |= ~members.any(axis=1)
+    cover = rng.random((24, 12)) < 0.2
+    kills = cover[:, rng.integers(0, 12, 40)] & (rng.random((24, 40)) < 0.9)
+    member = members.astype(int)
+
+    def null_mean(n_mutants):
+        values = [
+            partial_spearman_given_size(
+                ((member @ cover[rng.permutation(24)].astype(int)) > 0).sum(axis=1),
+                ((member @ kills[:, rng.permutation(40)[:n_mutants]].astype(int)) > 0).sum(axis=1),
+                member.sum(axis=1),
+            )
+            for _ in range(500)
+        ]
+        return np.mean([value.value for value in values if value.status == "ok"])
+
+    # The error of a mean of 500 is about .01; that of all mutants is another value altogether.
+    expected = null_mean(14)
+    assert abs(null_mean(40) - expected) > 0.1
+    for permuted in ("coverage", "kills"):
+        found = effect_at_equal_mutants(
+            CaseMatrices(members, kills, cover), 14, seed=3, n_replicates=50, permuted=permuted
+        )
+        assert found.null_mean == pytest.approx(expected, abs=0.04)
