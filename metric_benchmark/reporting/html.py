@@ -23,7 +23,7 @@ from metric_benchmark.reporting.pooled import pooled_rows
 from metric_benchmark.reporting.provenance import describe_provenance, describe_validation
 from metric_benchmark.reporting.sentences import QUESTION, moment, number, sentence
 from metric_benchmark.reporting.table import sizes_text, summary_rows, words
-from metric_benchmark.reporting.view import forest, view_case
+from metric_benchmark.reporting.view import forest, interval_levels, view_case
 
 _TEMPLATES = importlib.resources.files("metric_benchmark.reporting") / "templates"
 
@@ -70,6 +70,7 @@ def render_report(data: ReportData, *, base: str = "") -> str:
             rows=summary_rows(data),
             pooled=pooled_rows(data),
             forest=forest(data),
+            interval_levels=interval_levels(data),
             provenance=describe_provenance(data),
             validation=describe_validation(data),
             style=Markup(_text("report.css")),

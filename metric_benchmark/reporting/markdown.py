@@ -78,7 +78,7 @@ def results_table(rows: Sequence[Row]) -> str:
 
 
 def _pooled_table(rows: Sequence[Row]) -> str:
-    heads = ["pooled metric", "cases", "mutants of each", "calibrated", "interval", "a further case", "remarks"]
+    heads = ["pooled metric", "cases", "mutants of each", "calibrated", "95% interval", "a further case", "remarks"]
     lines = [
         [
             escape_markdown(row["metric"]),

@@ -16,9 +16,10 @@ type Row = dict[str, Any]
 def pooled_rows(data: ReportData) -> list[Row]:
     """Returns one row per metric of a sealed experiment with several cases; of one case there is nothing to pool.
 
-    Keys: `metric, n_cases, n_mutants, estimate, null_mean, calibrated, ci_low, ci_high, prediction_low,
+    Keys: `metric, n_cases, n_mutants, estimate, null_mean, calibrated, ci_low, ci_high, ci_level, prediction_low,
     prediction_high, tau, p_value, reason, notes`. `calibrated` and the ends of both intervals are less `null_mean`,
-    as everywhere in a report. Numbers are None where `reason` says why the cases are only listed.
+    as everywhere in a report, and stay within +-1; `p_value` is of this value, two-sided and adjusted for nothing.
+    Numbers are None where `reason` says why the cases are only listed.
     """
     if data.seal is None or len(data.seal.cases) < 2:
         return []
@@ -30,7 +31,8 @@ def _row(name: str, found: PooledEstimate) -> Row:
     null = found.null_mean or 0.0
     ends = ("low", "high", "prediction_low", "prediction_high")
     less: dict[str, float | None] = {
-        key: None if value is None else value - null for key, value in found.model_dump(include=set(ends)).items()
+        key: None if value is None else max(-1.0, min(1.0, value - null))
+        for key, value in found.model_dump(include=set(ends)).items()
     }
     left_out = [f"{case} is left out: {words(why)}" for case, why in found.left_out.items()]
     return {
@@ -42,6 +44,7 @@ def _row(name: str, found: PooledEstimate) -> Row:
         "calibrated": None if found.estimate is None else found.estimate - null,
         "ci_low": less["low"],
         "ci_high": less["high"],
+        "ci_level": found.level,
         "prediction_low": less["prediction_low"],
         "prediction_high": less["prediction_high"],
         "tau": found.tau,
@@ -65,7 +68,7 @@ def pooled_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
             continue
         lines.append(
             f"pooled over {row['n_cases']} cases ({row['n_mutants']} mutants each): {row['metric']} "
-            f"{row['calibrated']:+.2f} ({row['ci_low']:+.2f} to {row['ci_high']:+.2f}; "
+            f"{row['calibrated']:+.2f} ({row['ci_level']:.0%} interval {row['ci_low']:+.2f} to {row['ci_high']:+.2f}; "
             f"a further case: {row['prediction_low']:+.2f} to {row['prediction_high']:+.2f})"
         )
     return lines and lines + [f"not pooled: {', '.join(names)} ({reason})" for reason, names in listed.items()]

@@ -171,6 +171,21 @@ def forest(data: ReportData) -> Markup | None:
     return figures.draw_forest(rows) if rows else None
 
 
+def interval_levels(data: ReportData) -> str:
+    """Names the levels of the intervals in the forest plot; those of cases follow the claims' alpha."""
+    of_cases = {
+        metric.interval.level
+        for case in data.cases
+        if case.correlation is not None
+        for metric in case.correlation.metrics.values()
+        if metric.interval is not None and metric.calibrated is not None
+    }
+    pooled = {row["ci_level"] for row in pooled_rows(data) if row["calibrated"] is not None}
+    named = [(of_cases, "of cases"), (pooled, "pooled over cases")]
+    found = [f"{' or '.join(f'{level:.0%}' for level in sorted(levels))} {what}" for levels, what in named if levels]
+    return ", ".join(found) or "none could be made"
+
+
 def _forest_row(case: str, row: Mapping[str, Any], found: MetricCorrelation) -> figures.ForestRow:
     label = f"{case} / {row['metric']}"
     if found.calibrated is not None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 import pytest
+import scipy
 
 from metric_benchmark.correlation import pool_cases
 from metric_benchmark.evidence.reader import read_record
@@ -83,7 +84,8 @@ def test_pooled_values_are_less_the_null_as_all_others_are(root):
     assert row["ci_high"] == pytest.approx(math.tanh(math.atanh(0.4) + reach) - 0.1)
     assert other["notes"] == ["b is left out: metric is opaque"]
     assert pooled_lines([row, other]) == [
-        f"pooled over 3 cases (4 mutants each): tool_calls +0.30 ({row['ci_low']:+.2f} to {row['ci_high']:+.2f}; "
+        "pooled over 3 cases (4 mutants each): tool_calls +0.30 "
+        f"(95% interval {row['ci_low']:+.2f} to {row['ci_high']:+.2f}; "
         f"a further case: {row['prediction_low']:+.2f} to {row['prediction_high']:+.2f})",
         "not pooled: synthetic (2 cases; fewer than 3 are listed, not pooled)",
     ]
@@ -91,7 +93,21 @@ def test_pooled_values_are_less_the_null_as_all_others_are(root):
     assert "<caption>Pooled association beyond suite size, calibrated</caption>" in html
     assert "all cases / tool_calls" in html
     assert "| tool\\_calls | 3 | 4 | +0.30 |" in text
-    assert "Metric is opaque" in html or "metric is opaque" in html
+    assert "B is left out: metric is opaque." in html
+    # Three cases at .4, each with a null of .1; standard error as above.
+    p = 2 * scipy.stats.t.sf((math.atanh(0.4) - math.atanh(0.1)) / (0.2 / math.sqrt(3)), 2)
+    assert (row["p_value"], row["ci_level"]) == (pytest.approx(p), 0.95)
+    assert "p (two-sided, unadjusted)" in html
+    assert f'<td class="n">{p:.4f}</td>' in html
+    assert "with intervals: 90% of cases, 95% pooled over cases." in html
+
+
+def test_no_end_of_an_interval_leaves_what_a_correlation_can_be(root):
+    effects = {c: CaseEffect(estimate=0.95, stderr_z=0.5, n_mutants=4, null_mean=-0.2) for c in "abc"}
+    reseal(root, pooled={"tool_calls": pool_cases(effects)})
+    row, *_ = pooled_rows(load_report(root))
+    assert (row["ci_high"], row["prediction_high"]) == (1.0, 1.0)
+    assert -1.0 <= row["prediction_low"] < row["ci_low"] < 1.0
 
 
 def test_of_one_case_there_is_nothing_to_pool(world, tmp_path):
