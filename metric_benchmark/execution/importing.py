@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -12,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from metric_benchmark.errors import EvidenceError
-from metric_benchmark.execution.inventory import read_json
+from metric_benchmark.execution.inventory import JobOwner, read_json
 from metric_benchmark.execution.outcomes import Json, Outcome, part, read_outcome
 from metric_benchmark.execution.recorded import JOB_FILES
 from metric_benchmark.execution.task_digests import TaskDigests
+from metric_benchmark.execution.validation import check_trial_files, locked_trials
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.keys import harbor_version
 from metric_benchmark.records.execution import COUNTED
@@ -91,6 +93,7 @@ def assess_job(job: Path, variant: Variant, tasks: Mapping[str, TaskDigests], re
     found = Adoption(job)
     by_content = _by_content(tasks)
     settings: dict[str, Counter[str]] = {}
+    owner, locked = JobOwner.read(job), locked_trials(job)
     for folder in sorted(path for path in job.iterdir() if path.is_dir()):
         if not (folder / "config.json").is_file():
             continue
@@ -101,7 +104,9 @@ def assess_job(job: Path, variant: Variant, tasks: Mapping[str, TaskDigests], re
             continue
         config = read_json(folder / "config.json")
         task = by_content.get(outcome.task_digest or "")
-        reason = _why_not(folder, outcome, config, variant, tasks.get(task or ""))
+        reason = _why_not(folder, outcome, config, variant, tasks.get(task or "")) or _contradiction(
+            folder, outcome, owner, locked
+        )
         if reason is not None or task is None:
             found.left_out.append(f"{folder.name}: {reason}")
             continue
@@ -143,6 +148,18 @@ def _why_not(folder: Path, outcome: Outcome, config: Json, variant: Variant, tas
         return f"is the trial {outcome.native_name} under another name"
     link = next((path for path in folder.rglob("*") if path.is_symlink() and not _stays(path, folder)), None)
     return None if link is None else f"{link.relative_to(folder)} is a link that leads out of it"
+
+
+def _contradiction(folder: Path, outcome: Outcome, owner: JobOwner, locked: set[str] | None) -> str | None:
+    """Says in what a trial's files contradict one another or their job; the evidence would be refused with them."""
+    disowned = owner.disowns(outcome.job_id, outcome.agent)
+    if disowned is not None:
+        return disowned
+    if locked is None:
+        return "the lock.json of its job is missing or damaged"
+    counts = outcome.status in COUNTED
+    found = next(check_trial_files("", os.fspath(folder), folder.parent.name, locked, counts=counts), None)
+    return None if found is None else f"{found.place.removeprefix('/')} {found.message}"
 
 
 def _stays(link: Path, folder: Path) -> bool:

@@ -150,7 +150,7 @@ def _take_job(root: EvidenceRoot, job: Path, plan: RunPlan, reward_key: str, fou
         return
     by_path = {planned.path: planned for planned in plan.tasks}
     asked = {planned.task: plan.attempts for planned in plan.tasks}
-    owner = _Owner.read(job)
+    owner = JobOwner.read(job)
     counts: Counter[str] = Counter()
     for folder in sorted(p for p in job.iterdir() if p.is_dir()):
         if folder.is_symlink():
@@ -182,14 +182,15 @@ def _take_job(root: EvidenceRoot, job: Path, plan: RunPlan, reward_key: str, fou
 
 
 @dataclass(frozen=True)
-class _Owner:
+class JobOwner:
     """What a job says of itself, as far as it lived to say it; its trials must be of it."""
 
     job_id: str | None
     agents: tuple[dict[str, Any], ...]
 
     @classmethod
-    def read(cls, job: Path) -> _Owner:
+    def read(cls, job: Path) -> JobOwner:
+        """Reads what a job's own files say."""
         config, result = read_json(job / "config.json"), read_json(job / "result.json")
         agents: Any = config.get("agents")
         return cls(result.get("id"), tuple(agents) if isinstance(agents, list) else ())  # pyright: ignore[reportUnknownArgumentType]

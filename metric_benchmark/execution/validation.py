@@ -46,11 +46,17 @@ class NativeCheck:
         self.problems += other.problems
 
 
-def require_native(root: EvidenceRoot, variant: Variant, results: RawResults) -> None:
+def require_native(root: EvidenceRoot, variant: Variant, results: RawResults, *, remedy: str | None = None) -> None:
     """Compares a variant's new record with its native folders; nothing enters an index before.
 
+    Args:
+        root: the evidence root.
+        variant: the variant.
+        results: its new record.
+        remedy: what can be done besides restoring a backup (default: to run the whole variant again).
+
     Raises:
-        EvidenceError: they differ; every deviation is named.
+        EvidenceError: they differ; every deviation is named, and what can be done.
     """
     tasks = {
         task.id: digests_of_task(
@@ -60,7 +66,9 @@ def require_native(root: EvidenceRoot, variant: Variant, results: RawResults) ->
     }
     check = validate_variant(root, results, tasks, reward_key=results.reward_key or "")
     if check.problems:
-        raise EvidenceError(check.problems)
+        where = root.relative(root.variant(variant.case_id, variant.variant_id))
+        told = remedy or "without a backup: remove this folder, and the whole variant is run again"
+        raise EvidenceError([*check.problems, Problem(where, told)])
 
 
 def validate_variant(
@@ -172,28 +180,44 @@ def _name(trial: Trial | None) -> str:
 def _check_run(
     root: EvidenceRoot, run: Run, trials: list[FoundTrial], tasks: Mapping[str, TaskDigests]
 ) -> Iterator[Problem]:
-    locked = _locked_trials(run.job)
+    locked = locked_trials(run.job)
     if locked is None and trials:
         yield Problem(root.relative(run.job / "lock.json"), "missing or damaged; restore it from a backup")
     job, where_job = os.fspath(run.job), root.relative(run.job)
     for trial in trials:
         folder, where = f"{job}/{trial.outcome.trial}", f"{where_job}/{trial.outcome.trial}"
-        lock, config, result = (read_json(f"{folder}/{name}") for name in ("lock.json", "config.json", "result.json"))
-        if locked is not None and lock and digest_json(lock) not in locked:
-            yield Problem(f"{where}/lock.json", f"is not among the trials of {where_job}/lock.json")
-        if not lock and trial.counts:
-            yield Problem(f"{where}/lock.json", "missing or damaged; restore it from a backup")
         if (task := tasks.get(trial.task)) is not None:
             yield from task.check(f"{where}/lock.json", "content", trial.outcome.task_digest)
             yield from task.check(f"{where}/result.json", "checksum", trial.outcome.task_checksum)
-        if not trial.counts:
-            continue
-        if result.get("config") != config:
-            yield Problem(f"{where}/result.json", "the configuration in it is not that of config.json")
-        yield from check_rewards(where, folder, result)
+        yield from check_trial_files(where, folder, where_job, locked, counts=trial.counts)
 
 
-def _locked_trials(job: Path) -> set[str] | None:
+def check_trial_files(
+    where: str, folder: str, where_job: str, locked: set[str] | None, *, counts: bool
+) -> Iterator[Problem]:
+    """Compares the files of a trial with one another and with its job's lock.
+
+    Args:
+        where: what the trial's folder is called in messages.
+        folder: the trial's folder.
+        where_job: what the job's folder is called.
+        locked: digests of the trials in the job's lock; None where it cannot be read.
+        counts: whether the trial counts; of one that does not, no more is asked than whose it is.
+    """
+    lock, config, result = (read_json(f"{folder}/{name}") for name in ("lock.json", "config.json", "result.json"))
+    if locked is not None and lock and digest_json(lock) not in locked:
+        yield Problem(f"{where}/lock.json", f"is not among the trials of {where_job}/lock.json")
+    if not counts:
+        return
+    if not lock:
+        yield Problem(f"{where}/lock.json", "missing or damaged; restore it from a backup")
+    if result.get("config") != config:
+        yield Problem(f"{where}/result.json", "the configuration in it is not that of config.json")
+    yield from check_rewards(where, folder, result)
+
+
+def locked_trials(job: Path) -> set[str] | None:
+    """Returns the digests of the trials in a job's lock; None where it cannot be read."""
     trials = read_json(job / "lock.json").get("trials")
     if not isinstance(trials, list):
         return None

@@ -115,7 +115,7 @@ def import_jobs(run: ExperimentRun, variant: Variant, jobs: Path) -> Import:
                 reward_key=reward_key,
                 implementation=implementation("execution"),
             )
-            require_native(run.root, variant, results)
+            require_native(run.root, variant, results, remedy=_undo(run, variant, runs))
             update_index(run.root, results)
     return Import(runs, left_out, results)
 
@@ -168,13 +168,20 @@ def _adopt(run: ExperimentRun, variant: Variant, adoption: Adoption) -> Imported
         implementation=implementation("execution"),
     )
     write_record(config / f"{name}{PLAN_SUFFIX}", plan)
-    rename(staged, config / "jobs" / name)
+    # Before they count: trials that were adopted must never pass for ones run under the claims on record.
     with lock_ledger(run.root):
         append_entry(
             run.root, "import", case=variant.case_id, variant=variant.variant_id, folder=config.name, run=name,
             n_trials=len(adoption.trials),
         )  # fmt: skip
+    rename(staged, config / "jobs" / name)
     return ImportedRun(name, str(adoption.job), len(adoption.trials), adoption.n_counted, tuple(adoption.deviations))
+
+
+def _undo(run: ExperimentRun, variant: Variant, runs: tuple[ImportedRun, ...]) -> str:
+    config = run.root.relative(run.root.config(variant.case_id, variant.variant_id, variant.config_hash))
+    names = [f"{config}/{name}" for done in runs for name in (f"jobs/{done.run}", f"{done.run}{PLAN_SUFFIX}")]
+    return f"to undo the import, remove {', '.join(names)}"
 
 
 def _environment(variant: Variant, job: Path) -> str:

@@ -217,6 +217,53 @@ def test_an_import_that_died_half_way_leaves_nothing_that_counts(finished, job, 
     assert not stale.exists()
 
 
+def test_a_trial_whose_files_contradict_one_another_is_left_out_and_blocks_nothing(finished, job, tmp_path):
+    first, second = trials_of(job, "nop")
+    for name in ("reward.txt", "reward.json"):
+        (first / "verifier" / name).unlink(missing_ok=True)
+    (first / "verifier" / "reward.txt").write_text("1")
+    done = adopt(finished, job, tmp_path / "new")
+    assert done.left_out[0] == (
+        f"elsewhere/{first.name}: verifier/reward.txt says reward=1.0, but result.json says reward=0.0; restore them "
+        "from a backup"
+    )
+    assert [trial.trial for trial in done.results.trials] == [second.name]
+    assert read_index(EvidenceRoot(tmp_path / "new"), "words").variants.keys() == {"idle"}
+
+
+def test_an_import_whose_check_fails_says_how_to_undo_it(finished, job, tmp_path, monkeypatch):
+    """Whatever was overlooked when the job was judged: what it takes to go on is named, and the ledger knows of it."""
+    from metric_benchmark.execution import importing
+
+    monkeypatch.setattr(importing, "check_trial_files", lambda *_, **__: iter(()))
+    trial = trials_of(job, "nop")[0]
+    edit(trial / "result.json", lambda v: v["config"].update(timeout_multiplier=2.0))
+    output = tmp_path / "new"
+    with pytest.raises(EvidenceError) as refused:
+        adopt(finished, job, output)
+    (config,) = (output / "execution/words/idle").iterdir()
+    base = f"execution/words/idle/{config.name}"
+    assert [str(problem) for problem in refused.value.problems] == [
+        f"{base}/jobs/run-1/{trial.name}/result.json: the configuration in it is not that of config.json",
+        f"execution/words/idle: to undo the import, remove {base}/jobs/run-1, {base}/run-1.plan.json",
+    ]
+    assert not EvidenceRoot(output).index("words").exists()
+
+
+def test_an_import_is_in_the_ledger_before_its_trials_can_count(finished, job, tmp_path, monkeypatch):
+    from metric_benchmark.pipeline import importing
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importing, "rename", killed)
+    output = tmp_path / "new"
+    with pytest.raises(KeyboardInterrupt):
+        adopt(finished, job, output)
+    assert [entry["kind"] for entry in read_ledger(EvidenceRoot(output))] == ["import"]
+    assert not list(output.glob("execution/words/idle/*/jobs/run-1"))
+
+
 @pytest.mark.parametrize("folder", ["nowhere", "empty"])
 def test_a_folder_without_jobs(finished, tmp_path, folder):
     (tmp_path / "empty").mkdir()

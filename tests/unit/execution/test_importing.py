@@ -48,12 +48,13 @@ def write_job(folder, agent, *, lock=None, **config):
         "config": own, "verifier_result": {"rewards": {"reward": 1.0}}, "exception_info": None, "reward_valid": True,
     }  # fmt: skip
     (trial / "config.json").write_text(json.dumps(own))
-    (trial / "lock.json").write_text(json.dumps({"task": {"digest": TASKS["one"].content}}))
+    trial_lock = {"task": {"digest": TASKS["one"].content}}
+    (trial / "lock.json").write_text(json.dumps(trial_lock))
     (trial / "result.json").write_text(json.dumps(result))
     job = folder / "job"
     (job / "config.json").write_text(json.dumps({"agents": [agent]}))
     (job / "lock.json").write_text(
-        json.dumps({"harbor": {"version": "0.26.0"}, "trials": []} if lock is None else lock)
+        json.dumps({"harbor": {"version": "0.26.0"}, "trials": [trial_lock]} if lock is None else lock)
     )
     (job / "result.json").write_text(json.dumps({"finished_at": "2025-01-01T00:01:00Z"}))
     return job
@@ -107,6 +108,31 @@ def test_code_that_is_not_on_record_is_listed(tmp_path):
 def test_a_lock_of_another_form_is_no_fault_of_ours(tmp_path, lock):
     found = assess_job(write_job(tmp_path, BUNDLE, lock=lock), variant(BUNDLE, tmp_path), TASKS, "reward")
     assert found.deviations == ["Harbor was of an unknown version; this is 0.26.0"]
+
+
+def write(job, name, value):
+    (job / name).write_text(value if isinstance(value, str) else json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("lock.json", "", "the lock.json of its job is missing or damaged"),
+        ("lock.json", {"trials": []}, "lock.json is not among the trials of job/lock.json"),
+        (
+            "one__aaa/verifier/reward.txt", "0\n",
+            "verifier/reward.txt says reward=0.0, but result.json says reward=1.0; restore them from a backup",
+        ),
+        ("config.json", {"agents": [{"name": "nop"}]}, "its agent is not the job's"),
+        ("one__aaa/result.json", {"config": {}}, "result.json the configuration in it is not that of config.json"),
+    ],
+    ids=["no lock", "not locked", "another reward", "another agent", "another configuration"],
+)  # fmt: skip
+def test_a_trial_the_evidence_would_be_refused_with_is_left_out(tmp_path, name, value, reason):
+    job = write_job(tmp_path, BUNDLE)
+    write(job, name, {**json.loads((job / name).read_text()), **value} if "config" in value else value)
+    found = assess_job(job, variant(BUNDLE, tmp_path), TASKS, "reward")
+    assert (found.trials, found.left_out) == ([], [f"one__aaa: {reason}"])
 
 
 def test_two_tasks_of_one_content_are_nobodys(tmp_path):
