@@ -46,7 +46,9 @@ def conclude(records: Mapping[str, Correlation]) -> dict[str, Correlation]:
     """Adjusts the claims of all cases of an experiment together and decides them anew.
 
     Registered claims are adjusted by Holm, all other metrics by Benjamini and Hochberg. One case alone cannot know the
-    others' p-values and counts them as 1; this can only make a verdict on a registered claim firmer.
+    others' p-values and counts them as 1; this can only make a verdict on a registered claim firmer. A claim that could
+    not be tested, or whose case is blocked, keeps its place in the family with p = 1; what was not claimed of a blocked
+    case has no part in any.
 
     Args:
         records: by case, the records of *all* cases of one experiment.
@@ -57,8 +59,12 @@ def conclude(records: Mapping[str, Correlation]) -> dict[str, Correlation]:
         for name, metric in record.metrics.items()
         if metric.verdict.minimum_effect is not None
     ]
-    n_family = max([len(claims), *(metric.verdict.n_family or 0 for _, _, metric in claims)])
-    tested = [(case, name, metric) for case, name, metric in claims if metric.test is not None]
+    n_family = len(claims)
+    tested = [
+        (case, name, metric)
+        for case, name, metric in claims
+        if metric.test is not None and records[case].blocked is None
+    ]
     adjusted = adjust_family([metric.test.p_value for _, _, metric in tested if metric.test], n_family)
     decided: dict[tuple[str, str], Verdict] = {}
     for (case, name, metric), p in zip(tested, adjusted, strict=True):
@@ -95,6 +101,7 @@ def _adjust_exploratory(records: Mapping[str, Correlation]) -> dict[tuple[str, s
     p_values = {
         (case, name): metric.test.p_value
         for case, record in records.items()
+        if record.blocked is None
         for name, metric in record.metrics.items()
         if metric.p_exploratory is not None and metric.test is not None
     }

@@ -98,7 +98,7 @@ def correlate(
         for name, found in metrics.items()
     }
     verdicts = _verdicts(scores, inferred, hypotheses, len(settings.hypotheses) * n_cases)
-    exploratory = _exploratory(inferred, hypotheses)
+    exploratory = {} if scores.noise.is_blocking else _exploratory(inferred, hypotheses)
     return Correlation(
         case=case,
         n_subsets=len(arrays.subsets),
@@ -152,7 +152,18 @@ def _verdicts(
     n_family: int,
 ) -> dict[str, Verdict]:
     if scores.noise.is_blocking:
-        return {name: blocked(scores.noise.reason) for name in inferred}
+        return {
+            name: blocked(
+                scores.noise.reason,
+                direction=claim.direction,
+                minimum_effect=claim.minimum_effect,
+                alpha=claim.alpha,
+                n_family=n_family,
+            )
+            if (claim := hypotheses.get(name))
+            else blocked(scores.noise.reason)
+            for name in inferred
+        }
     # A claim that could not be tested keeps its place in the family with p = 1.
     tested = [name for name in hypotheses if inferred[name].p_value is not None]
     adjusted = dict(

@@ -204,9 +204,28 @@ def not_tested(reason: str) -> Verdict:
     )
 
 
-def blocked(reason: str) -> Verdict:
-    """Returns the verdict of a case whose controls show that kills are noise."""
+def blocked(
+    reason: str,
+    *,
+    direction: Direction | None = None,
+    minimum_effect: float | None = None,
+    alpha: float | None = None,
+    n_family: int | None = None,
+) -> Verdict:
+    """Returns the verdict of a case whose controls show that kills are noise.
+
+    Args:
+        reason: what the controls show.
+        direction: of the claim; this and what follows only where something was claimed.
+        minimum_effect: of the claim.
+        alpha: of the claim.
+        n_family: size of the family, in which the claim keeps its place.
+    """
     return Verdict(
+        direction=direction,
+        minimum_effect=minimum_effect,
+        alpha=alpha,
+        n_family=n_family,
         verdict="blocked",
         reason="kills are noise",
         explanation=f'The baseline itself is "caught" when it runs again under another name: {reason}.',

@@ -114,7 +114,7 @@ class Verdict(Shape):
 
     `p_adjusted` is Holm's over the `n_family` pre-registered claims of the experiment; where other cases were
     not at hand their p-values count as 1, which can only make it larger. Intervals are per metric and not
-    adjusted.
+    adjusted. `minimum_effect` is there wherever something was claimed, also where the verdict is `blocked`.
     """
 
     verdict: VerdictWord
@@ -168,7 +168,7 @@ class MetricCorrelation(Shape):
 
     `finding` says whether *which* items matter could be told from how many. `limits` lists what bars any
     verdict but `inconclusive`. `p_exploratory` is Benjamini-Hochberg's over the metrics without a registered
-    hypothesis.
+    hypothesis, except those of cases whose kills are noise.
     """
 
     kind: Literal["items", "opaque"]

@@ -152,7 +152,7 @@ def _caveats(row: Mapping[str, Any], record: Correlation, found: MetricCorrelati
         caveats.append("Null metric: it knows only how many tasks a suite has. A real metric must beat it.")
     elif row["label"]:
         caveats.append(sentence(row["label"]))
-    if found.verdict.verdict != "not_tested":
+    if found.verdict.minimum_effect is not None:
         caveats.append(describe_registration(record))
     if found.finding == "not separable from volume" and found.verdict.verdict == "supported":
         caveats.append("Whether it matters which items are covered, or only how many, could not be told apart.")

@@ -57,19 +57,15 @@ class PointFigures:
 
 @dataclass(frozen=True)
 class MetricView:
-    """One metric of one case: verdict, figures, numbers."""
+    """One metric of one case: verdict, figures, numbers; `is_exploratory` where nothing was claimed beforehand."""
 
     row: Mapping[str, Any]
+    is_exploratory: bool
     sentences: Sentences
     points: PointFigures
     cover: CoverFigure
     estimates: tuple[tuple[str, str], ...]
     agreement: tuple[tuple[str, str, str], ...]
-
-    @property
-    def is_exploratory(self) -> bool:
-        """Whether nothing was claimed about the metric beforehand."""
-        return self.row["verdict"] in ("not_tested", "missing")
 
 
 @dataclass(frozen=True)
@@ -210,6 +206,7 @@ def _view_metric(
     found = record.metrics[name] if record else None
     return MetricView(
         row=row,
+        is_exploratory=found is None or found.verdict.minimum_effect is None,
         sentences=describe_verdict(row, record, plan),
         points=_draw_points(case, record, measured, name, sizes) if record and measured else PointFigures(),
         cover=_draw_cover(case, measured, name, order) if measured else CoverFigure(),

@@ -72,6 +72,12 @@ def evidence(case, *, noisy=False, opaque=False):
     return CaseEvidence(scores, coverage, subsets, record)
 
 
+def own_family(record):
+    claim = record.metrics["calls"]
+    alone = claim.model_copy(update={"verdict": claim.verdict.model_copy(update={"n_family": 1})})
+    return record.model_copy(update={"metrics": {**record.metrics, "calls": alone}})
+
+
 @pytest.fixture(scope="module")
 def cases():
     return {name: evidence(matrices(seed, 14)) for seed, name in enumerate(("one", "two", "three"))}
@@ -94,6 +100,25 @@ def test_a_claim_that_is_blocked_keeps_its_place_in_the_family(cases):
     assert found["noisy"].metrics["calls"].verdict.verdict == "blocked"
     p_values = [records[name].metrics["calls"].test.p_value for name in ("one", "two")]
     assert found["one"].metrics["calls"].verdict.p_adjusted == pytest.approx(adjust_holm([*p_values, 1.0])[0])
+    assert (found["noisy"].metrics["calls"].verdict.p_adjusted, found["noisy"].metrics["calls"].verdict.n_family) == (
+        None, 3,
+    )  # fmt: skip
+
+
+def test_the_family_is_counted_also_where_every_other_case_is_blocked(cases):
+    noisy = {name: evidence(matrices(seed, 14), noisy=True).correlation for seed, name in ((7, "x"), (8, "y"))}
+    # As if each record counted its own claim alone.
+    found = conclude({"one": own_family(cases["one"].correlation), **{n: own_family(r) for n, r in noisy.items()}})
+    assert found["one"].metrics["calls"].verdict.n_family == 3
+
+
+def test_p_values_of_a_blocked_case_are_in_no_family(cases):
+    noisy = evidence(matrices(7, 14), noisy=True).correlation
+    records = {"one": cases["one"].correlation, "two": cases["two"].correlation, "noisy": noisy}
+    found = conclude(records)
+    p_values = [records[name].metrics["other"].test.p_value for name in ("one", "two")]
+    assert noisy.metrics["other"].test is not None
+    assert [found[name].metrics["other"].p_exploratory for name in records] == [*adjust_bh(p_values).tolist(), None]
 
 
 def test_equal_cases_are_pooled_as_their_records_have_them(cases):

@@ -223,10 +223,14 @@ def test_noise_blocks_every_metric():
         for name, role in (("m", "mutant"), ("control-1", "control"), ("control-2", "control"))
     ]
     scores = score_case(eligibility, records, subsets)
-    record = run(scores, {"calls": items_metric(cover)}, subsets, claims("calls"))
+    record = run(scores, {"calls": items_metric(cover), "other": items_metric(cover)}, subsets, claims("calls"))
     verdict = record.metrics["calls"].verdict
     assert (verdict.verdict, verdict.reason) == ("blocked", "kills are noise")
     assert "2 of 2 controls" in record.blocked
+    # What was claimed stays known, and what was not stays apart from it.
+    other = record.metrics["other"]
+    assert (verdict.minimum_effect, verdict.direction, verdict.alpha, verdict.n_family) == (0.1, "greater", 0.05, 1)
+    assert (other.verdict.verdict, other.verdict.minimum_effect, other.p_exploratory) == ("blocked", None, None)
 
 
 def test_small_cases_are_inconclusive_and_say_what_would_change_it():

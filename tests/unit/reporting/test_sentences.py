@@ -65,6 +65,13 @@ def test_caveats_name_what_misleads(case):
     assert "Limits: fewer than 20 tasks; fewer than 10 mutants." in limited
 
 
+def test_only_a_claim_was_registered_or_not(case):
+    registration = "Whether this was registered before the data is not on record."
+    claimed = Verdict(verdict="blocked", reason="r", minimum_effect=0.1)
+    assert registration in _describe(case, claimed).caveats
+    assert registration not in _describe(case, Verdict(verdict="blocked", reason="r")).caveats
+
+
 def test_small_formats():
     assert number(-0.5) == "−0.50"
     assert number(None) == "–"
