@@ -161,7 +161,7 @@ class HarborChild:
 
 
 class ReplaceableChild:
-    """The process that runs a variant's jobs, started when it is first needed and replaced when it died.
+    """The process that runs a variant's jobs, made when first needed and replaced when it died; `close` ends it.
 
     Args:
         held: see `HarborChild`; `python` and `uses_model` alike.
@@ -174,14 +174,6 @@ class ReplaceableChild:
         self._uses_model = uses_model
         self._on_killed = on_killed
         self._process: HarborChild | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def process(self) -> HarborChild:
         """Returns the running child."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -151,7 +151,7 @@ class VariantSession:
         runtime = self._variant.runtime if self._todo(attempts) else None
         python = None if runtime is None else ensure_runtime(runtime)
         uses_model = bool(self._variant.agent.get("model_name"))
-        with ReplaceableChild(self._held, self._remove_containers, python, uses_model) as child:
+        with closing(ReplaceableChild(self._held, self._remove_containers, python, uses_model)) as child:
             for _ in range(self._settings.infrastructure_retries + 1):
                 todo = self._todo(attempts)
                 if not todo or not self._run_all(todo, child):

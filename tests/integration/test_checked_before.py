@@ -16,18 +16,10 @@ from metric_benchmark.variants import resolve_variants
 pytestmark = pytest.mark.harbor
 
 AGENT = """
-from harbor.agents.base import BaseAgent
+from harbor.agents.nop import NopAgent
 
-class Good(BaseAgent):
-    @staticmethod
-    def name():
-        return "good"
-    def version(self):
-        return "1"
-    async def setup(self, environment):
-        pass
-    async def run(self, instruction, environment, context):
-        pass
+class Good(NopAgent):
+    pass
 
 class NeedsMore(Good):
     def __init__(self, *args, **kwargs):

@@ -10,28 +10,12 @@ from metric_benchmark.pipeline import run_raw_results
 
 pytestmark = pytest.mark.harbor
 
-AGENT = """
-from harbor.agents.base import BaseAgent
-
-class Good(BaseAgent):
-    @staticmethod
-    def name():
-        return "good"
-    def version(self):
-        return "1"
-    async def setup(self, environment):
-        pass
-    async def run(self, instruction, environment, context):
-        pass
-"""
-
 
 def run_mutant(files, output, name, code):
     """Runs a mutant whose agent is a class `Rogue`, and returns what came of its trials."""
     folder = files.folder / name
     folder.mkdir()
     (folder / "agent.py").write_text(code)
-    (folder / "good.py").write_text(AGENT)
     agent = {"bundle": {"path": name}, "entry": "agent:Rogue"}
     mutant = {"id": name, "operator": f"external/{name}", "agent": agent}
     files.edit("case.yaml", lambda case: case["mutants"].append(mutant))
@@ -44,10 +28,9 @@ def run_mutant(files, output, name, code):
 def test_an_agent_that_exits_fails_its_own_trial_and_no_other(tiny, tmp_path):
     code = """
 import sys
+from harbor.agents.nop import NopAgent
 
-from .good import Good
-
-class Rogue(Good):
+class Rogue(NopAgent):
     async def run(self, instruction, environment, context):
         if "one" in instruction:
             sys.exit(3)
@@ -61,9 +44,9 @@ class Rogue(Good):
 
 def test_a_disk_filled_by_the_agent_is_its_own_failure(tiny, tmp_path):
     code = """
-from .good import Good
+from harbor.agents.nop import NopAgent
 
-class Rogue(Good):
+class Rogue(NopAgent):
     async def run(self, instruction, environment, context):
         if "one" in instruction:
             await environment.exec("dd if=/dev/zero of=/fill bs=1M; cat /dev/zero > /rest")

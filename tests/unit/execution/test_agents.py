@@ -14,14 +14,9 @@ from metric_benchmark.execution.agents import AgentExitedError, guard_agents
 
 AGENT = """
 import sys
-from harbor.agents.base import BaseAgent
+from harbor.agents.nop import NopAgent
 
-class Quitter(BaseAgent):
-    @staticmethod
-    def name():
-        return "quitter"
-    def version(self):
-        return "1"
+class Quitter(NopAgent):
     async def setup(self, environment):
         raise KeyboardInterrupt
     async def run(self, instruction, environment, context):
@@ -45,7 +40,7 @@ def test_an_installed_agent_cannot_end_the_process_of_its_siblings(guarded, tmp_
     config = AgentConfig(import_path="mb_test_quitter:Quitter")
     agent = AgentFactory.create_agent_from_config(config, logs_dir=tmp_path)
     sys.modules.pop("mb_test_quitter")
-    assert agent.name() == "quitter"
+    assert type(agent).__name__ == "Quitter"
     with pytest.raises(AgentExitedError, match=r"^the agent's code tried to end the process: SystemExit 3$"):
         asyncio.run(agent.run("do it", None, None))
     with pytest.raises(AgentExitedError, match=r"^the agent's code tried to end the process: KeyboardInterrupt$"):
