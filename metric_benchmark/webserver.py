@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 import urllib.error
@@ -18,10 +19,12 @@ EXPERIMENT_TAG = "metric_benchmark/experiment"
 #: States of a backfill and of a run that is not over.
 _BACKFILL_GOES_ON = ("REQUESTED", "CANCELING", "FAILING")
 _RUN_ENDED = ("SUCCESS", "FAILURE", "CANCELED")
+#: How often in a row the server may fail to answer somebody who follows a backfill; a restart takes some seconds.
+_MOST_UNANSWERED = 20
 
 _ASSETS = """
 { assetNodes {
-    assetKey { path } isPartitioned isObservable isMaterializable tags { key value }
+    assetKey { path } isObservable tags { key value }
     repository { name location { name } }
 } }
 """
@@ -116,14 +119,13 @@ class WebServer:
         """Runs a query.
 
         Raises:
-            ConfigError: nobody answers there, or the server refuses the query.
+            ConfigError: nobody answers there, or the server refuses the query or fails at it.
         """
         body = json.dumps({"query": query, "variables": variables}).encode()
         request = urllib.request.Request(f"{self.url}/graphql", body, {"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout_s) as response:
-                answer: dict[str, Any] = json.load(response)
-        except (OSError, ValueError, urllib.error.URLError) as error:
+            answer = self._send(request)
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise ConfigError(
                 f"{self.url}: no web server of the platform answers ({error}); start one with `make dev`, or name its "
                 "address with --url"
@@ -131,6 +133,20 @@ class WebServer:
         if answer.get("errors"):
             raise ConfigError(f"{self.url}: refused the query: {answer['errors'][0].get('message')}")
         return answer["data"]
+
+    def _send(self, request: urllib.request.Request) -> dict[str, Any]:
+        """Returns what the server answers; errors of GraphQL come with a status of 400 or 500, and are answers, too."""
+        try:
+            with urllib.request.urlopen(request, timeout=self._timeout_s) as response:
+                answer = _read_answer(response.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                answer = _read_answer(error.read())
+            if answer is None or not answer.get("errors"):
+                raise
+        if answer is None:
+            raise ValueError("what answers there is no GraphQL")
+        return answer
 
     def find(self, experiment: str) -> Location:
         """Finds the assets of an experiment in the workspace.
@@ -151,11 +167,12 @@ class WebServer:
         prefix: Key = tuple(tagged[0]["assetKey"]["path"][:-1])
         own = [node for node in own if tuple(node["assetKey"]["path"][:-1]) == prefix]
         keys = {node["assetKey"]["path"][-1]: tuple(node["assetKey"]["path"]) for node in own}
+        inputs = tuple(tuple(node["assetKey"]["path"]) for node in own if node["isObservable"])
         return Location(
             location,
             repository["name"],
-            {name: key for name, key in keys.items() if not name.endswith("_inputs")},
-            tuple(key for name, key in keys.items() if name.endswith("_inputs")),
+            {name: key for name, key in keys.items() if key not in inputs},
+            inputs,
         )
 
     def partition_keys(self, key: Key) -> list[str]:
@@ -253,13 +270,37 @@ class WebServer:
     def follow(
         self, backfill: str, *, pause_s: float = 2.0, sleep: Callable[[float], None] = time.sleep
     ) -> Iterator[Progress]:
-        """Yields how far a backfill is until it is over."""
+        """Yields how far a backfill is until it is over; a server that does not answer for a moment is asked again.
+
+        Raises:
+            ExecutionError: the server has not answered for long, or knows no such backfill.
+        """
+        n_unanswered = 0
         while True:
-            found = self.progress(backfill)
-            yield found
-            if found.is_over:
-                return
+            try:
+                found = self.progress(backfill)
+            except ConfigError as error:
+                n_unanswered += 1
+                if n_unanswered == _MOST_UNANSWERED:
+                    raise ExecutionError(
+                        f"{error}. It was asked {n_unanswered} times; the backfill goes on where the daemon runs, and "
+                        f"can be watched at {self.url}/runs/b/{backfill}"
+                    ) from None
+            else:
+                n_unanswered = 0
+                yield found
+                if found.is_over:
+                    return
             sleep(pause_s)
+
+
+def _read_answer(body: bytes) -> dict[str, Any] | None:
+    """Reads what GraphQL answers; None where it is something else, such as a proxy's page."""
+    try:
+        value: Any = json.loads(body)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and {"data", "errors"} & value.keys() else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
 def _tag(node: Mapping[str, Any], key: str) -> str | None:

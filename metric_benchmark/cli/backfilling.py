@@ -14,6 +14,7 @@ import typer
 
 from metric_benchmark.cli.console import note, plural, say, say_json, say_table
 from metric_benchmark.cli.options import ExperimentArgument, JsonOption, OutputOption, RunIdOption
+from metric_benchmark.webserver import DEFAULT_URL
 
 if TYPE_CHECKING:
     from metric_benchmark.pipeline import ExperimentRun
@@ -76,7 +77,7 @@ def backfill(
     url: Annotated[
         str,
         typer.Option("--url", metavar="URL", help="Dagster's web server.", envvar="METRIC_BENCHMARK_DAGSTER_URL"),
-    ] = "http://127.0.0.1:3000",
+    ] = DEFAULT_URL,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be launched and stop.")] = False,
     follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Wait for the end and show progress.")] = True,
     run_id: RunIdOption = None,

@@ -82,12 +82,19 @@ class Dagster(http.server.BaseHTTPRequestHandler):
 
     asked: list[Any]
     ends: list[str]
+    #: What it answers instead, status and body, to the next who ask with this word in their query.
+    fails: list[tuple[int, str]]
+    fails_at: str = "partitionBackfillOrError"
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.asked.append(asked)
-        body = json.dumps({"data": self.answer(asked["query"])}).encode()
-        self.send_response(200)
+        if self.fails and self.fails_at in asked["query"]:
+            status, text = self.fails.pop(0)
+            body = text.encode()
+        else:
+            status, body = 200, json.dumps({"data": self.answer(asked["query"])}).encode()
+        self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -126,14 +133,14 @@ class Dagster(http.server.BaseHTTPRequestHandler):
 def node(name: str, experiment: str) -> dict[str, Any]:
     tags = [] if name.endswith("_inputs") else [{"key": "metric_benchmark/experiment", "value": experiment}]
     return {
-        "assetKey": {"path": [name]}, "isPartitioned": True, "isObservable": not tags, "isMaterializable": bool(tags),
-        "tags": tags, "repository": {"name": "__repository__", "location": {"name": "here"}},
+        "assetKey": {"path": [name]}, "isObservable": not tags, "tags": tags,
+        "repository": {"name": "__repository__", "location": {"name": "here"}},
     }  # fmt: skip
 
 
 @pytest.fixture
 def dagster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    handler = type("Handler", (Dagster,), {"asked": [], "ends": ["REQUESTED", "COMPLETED_SUCCESS"]})
+    handler = type("Handler", (Dagster,), {"asked": [], "ends": ["REQUESTED", "COMPLETED_SUCCESS"], "fails": []})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr("metric_benchmark.webserver.time.sleep", lambda _: None)
@@ -200,3 +207,41 @@ def test_an_experiment_the_server_does_not_serve_is_named_with_those_it_does(run
     ended = run("backfill", "exp", "--output", "out", "--url", dagster.url)
     assert ended.status == 2
     assert "serves no experiment called 'other'; it has: small" in ended.err
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_what_is_wrong_with_a_query_is_said_as_the_server_says_it(run, project, dagster, status):
+    """Dagster answers errors of GraphQL with these statuses; that is no server that is not there."""
+    dagster.fails_at = "assetNodes"
+    dagster.fails.append((status, json.dumps({"data": None, "errors": [{"message": "no field 'assetNodes'"}]})))
+    ended = run("backfill", "exp", "--output", "out", "--url", dagster.url)
+    assert (ended.status, ended.errors) == (2, [f"{dagster.url}: refused the query: no field 'assetNodes'"])
+
+
+def test_what_answers_and_is_no_web_server_of_dagster_is_none(run, project, dagster):
+    dagster.fails_at = "assetNodes"
+    for status, body in ((502, "<html>Bad Gateway</html>"), (200, "[]")):
+        dagster.fails.append((status, body))
+        ended = run("backfill", "exp", "--output", "out", "--url", dagster.url)
+        assert ended.status == 2
+        assert "no web server of the platform answers" in ended.err
+
+
+HICCUPS = [(500, json.dumps({"data": None, "errors": [{"message": "the database restarts"}]})), (502, "<html>")]
+
+
+def test_a_server_that_fails_for_a_moment_is_asked_again(run, project, dagster):
+    dagster.fails += HICCUPS * 5
+    ended = run("backfill", "exp", "--output", "out", "--variant", "idle", "--url", dagster.url, "--json")
+    assert ended.status == 0, ended.err
+    assert ended.json["status"] == "COMPLETED_SUCCESS"
+
+
+def test_who_cannot_follow_any_more_is_told_that_the_backfill_goes_on(run, project, dagster):
+    dagster.fails += HICCUPS * 50
+    ended = run("backfill", "exp", "--output", "out", "--variant", "idle", "--url", dagster.url)
+    assert ended.status == 4
+    assert ended.errors[0].endswith(
+        "It was asked 20 times; the backfill goes on where the daemon runs, and can be watched at "
+        f"{dagster.url}/runs/b/abc"
+    )
