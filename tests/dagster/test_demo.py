@@ -48,7 +48,6 @@ def test_everything_runs_once_and_a_second_time_nothing(small: ModuleType, tmp_p
     assert (output / "experiment.json").read_bytes() == seal
 
 
-@pytest.mark.nightly
 def test_a_new_mutant_is_the_only_thing_run(small: ModuleType, tmp_path: Path) -> None:
     folder = tmp_path / "experiment"
     path = small.build_experiment(folder)
@@ -74,7 +73,6 @@ def test_a_wrong_experiment_is_refused_and_nothing_is_written(small: ModuleType,
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.nightly
 def test_a_failing_variant_stops_only_what_depends_on_it(small: ModuleType, tmp_path: Path) -> None:
     # The budget covers all but one trial of the last variant that is run.
     path = small.build_experiment(tmp_path / "experiment", execution="budget: {max_trials: 9}\n")
@@ -85,7 +83,7 @@ def test_a_failing_variant_stops_only_what_depends_on_it(small: ModuleType, tmp_
     assert len(list((tmp_path / "out" / "execution" / "tiny").glob("*/*/raw-results.json"))) == 5
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_stopped_in_mid_trial_it_leaves_no_process_behind_and_goes_on_later(
     small: ModuleType, processes: ModuleType, tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from metric_benchmark.pins import sign_experiment
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 BASE_IMAGE = "python:3.13-slim"

@@ -23,7 +23,9 @@ from metric_benchmark_dagster.failures import CANCELLED
 
 pytestmark = [pytest.mark.live, pytest.mark.harbor, pytest.mark.slow, pytest.mark.timeout(1500)]
 
-#: Runs are terminated at random moments up to so many seconds after their launch; a trial runs from about 5 s on.
+#: How many runs are terminated, each at another moment.
+N_TERMINATIONS = 10
+#: They are terminated at random moments up to so many seconds after their launch; a trial runs from about 5 s on.
 LAST_TERMINATION_S = 9.0
 #: An agent that Harbor cannot make; only its own variant is refused for it.
 BROKEN = 'agent: {import_path: "harbor.agents.nop:NoSuchAgent"}'
@@ -54,7 +56,6 @@ def test_a_backfill_of_everything_materialises_every_partition(filled: Any, smal
     assert not_fresh(filled) == {}
 
 
-@pytest.mark.nightly
 def test_every_check_of_it_passed(filled: Any) -> None:
     names = (
         "native_evidence_valid", "controls_survive", "baseline_reliable", "metric_not_constant", "hypothesis_verdict",
@@ -64,7 +65,6 @@ def test_every_check_of_it_passed(filled: Any) -> None:
     wait_for(lambda: latest_checks(filled) == dict.fromkeys(names, True), 200, "all checks to have passed", 3)
 
 
-@pytest.mark.nightly
 def test_a_backfill_with_a_failing_variant_does_the_rest_and_the_next_one_only_what_is_missing(filled: Any) -> None:
     stop_automation(filled)
     edit(filled, "tiny", "agent: {name: nop}", "agent: {name: nop, model_name: other}")
@@ -102,7 +102,6 @@ def test_a_backfill_with_a_failing_variant_does_the_rest_and_the_next_one_only_w
     assert not_fresh(filled) == {}
 
 
-@pytest.mark.nightly
 def test_the_schedule_asks_for_exactly_what_is_stale_and_then_only_a_new_mutant_is_run(filled: Any) -> None:
     assert tick(filled) == []
     old, new = "external/oracle, agent: {name: oracle}", "external/oracle, agent: {name: oracle, model_name: other}"
@@ -125,9 +124,8 @@ def test_the_schedule_asks_for_exactly_what_is_stale_and_then_only_a_new_mutant_
     assert len(ran) == 2
 
 
-@pytest.mark.parametrize("n_terminations", [3, pytest.param(10, marks=pytest.mark.nightly)])
 def test_runs_terminated_at_any_moment_leave_nothing_behind_and_the_next_one_succeeds(
-    filled: Any, small: ModuleType, processes: ModuleType, n_terminations: int
+    filled: Any, small: ModuleType, processes: ModuleType
 ) -> None:
     stop_automation(filled)
     wait_for(lambda: not unfinished(filled), 200, "earlier runs")
@@ -135,9 +133,9 @@ def test_runs_terminated_at_any_moment_leave_nothing_behind_and_the_next_one_suc
     set_sleep(small, filled.experiment, 120)
     seed = random.randrange(10**6)
     moments = random.Random(seed)
-    for number in range(n_terminations):
+    for number in range(N_TERMINATIONS):
         # One in each stretch of that time.
-        delay_s = LAST_TERMINATION_S * (number + moments.random()) / n_terminations
+        delay_s = LAST_TERMINATION_S * (number + moments.random()) / N_TERMINATIONS
         where = f"termination {number + 1} of seed {seed}, {delay_s:.2f} s after the launch"
         run = filled.launch("raw_results", "other|baseline")
         time.sleep(delay_s)

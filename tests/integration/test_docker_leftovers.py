@@ -103,7 +103,6 @@ def test_doctor_removes_what_any_dead_run_left(left):
     assert (again["removed_containers"], again["removed_networks"]) == ([], [])
 
 
-@pytest.mark.nightly
 def test_a_worker_that_is_killed_leaves_nothing_to_the_run_it_was_of(harness, tmp_path, bystanders):
     """It dies at the end of its first trial, when another one's container still runs; the run goes on without it."""
     before = containers(), networks()

@@ -91,7 +91,6 @@ def test_no_command_is_overlooked():
 
 @pytest.mark.harbor
 @pytest.mark.slow
-@pytest.mark.nightly
 @pytest.mark.timeout(1800)
 def test_the_commands_of_the_guides_work_in_the_guides_order(tmp_path):
     for number, words in enumerate(guided()):

@@ -165,7 +165,6 @@ def model(monkeypatch) -> Iterator[Model]:
 @pytest.mark.skipif(
     shutil.which("tmux") is None, reason="terminus-2 needs tmux, which the sandbox takes from this machine"
 )
-@pytest.mark.nightly
 def test_mutants_of_terminus_2(two_steps, model, tmp_path):
     asked = yaml.safe_load(FILES["terminus.yaml"])
     asked["mutants"] = [mutant for mutant in asked["mutants"] if mutant["id"] != "rewrite"]

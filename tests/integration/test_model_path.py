@@ -112,7 +112,6 @@ def test_tokens_cost_and_trajectory_arrive_and_a_knob_makes_a_mutant(tiny, model
     assert found == []
 
 
-@pytest.mark.nightly
 def test_a_rate_limit_is_no_verdict_and_the_trial_is_run_again(tiny, model, tmp_path):
     """Agent and client try again by themselves; what is beyond that is run again by us, into a run of its own."""
     use_terminus(tiny, model.url, idle={"max_turns": 1}, llm_call_kwargs={"max_retries": 0})
