@@ -186,10 +186,11 @@ def _check_run(
     job, where_job = os.fspath(run.job), root.relative(run.job)
     for trial in trials:
         folder, where = f"{job}/{trial.outcome.trial}", f"{where_job}/{trial.outcome.trial}"
+        # Files against one another first, then against the task: the order a reader narrows it down in.
+        yield from check_trial_files(where, folder, where_job, locked, counts=trial.counts)
         if (task := tasks.get(trial.task)) is not None:
             yield from task.check(f"{where}/lock.json", "content", trial.outcome.task_digest)
             yield from task.check(f"{where}/result.json", "checksum", trial.outcome.task_checksum)
-        yield from check_trial_files(where, folder, where_job, locked, counts=trial.counts)
 
 
 def check_trial_files(

@@ -88,9 +88,12 @@ def test_what_differs_from_its_native_folder_enters_no_index(finished, monkeypat
     run = coordinator.open_run(finished.experiment, finished.root.path, level="execution")
     with pytest.raises(EvidenceError) as refused:
         run_raw_results(run, "words", "idle", lambda _: None)
-    (problem,) = refused.value.problems
+    problem, remedy = refused.value.problems
     assert str(problem).endswith(
         "/verifier/reward.txt: says reward=1.0, but result.json says reward=0.0; restore them from a backup"
+    )
+    assert str(remedy) == (
+        "execution/words/idle: without a backup: remove this folder, and the whole variant is run again"
     )
     score_variant(run, "words", "idle")
     assert (index.read_bytes(), kills.read_bytes()) == before
