@@ -100,7 +100,7 @@ def plan_parts(experiment: Experiment, case: Case) -> dict[str, str]:
 
 
 def _code_and_files(experiment: Experiment, case_id: str, names: Collection[str]) -> dict[str, Any]:
-    """Digests what the user's own metrics are made of, and the files that metrics read."""
+    """Digests what the user's own metrics are made of, and the files that metrics read; others have neither."""
     base = experiment.analysis_source.path.parent
     found: dict[str, Any] = {}
     for metric in experiment.analysis.coverage:
@@ -114,7 +114,8 @@ def _code_and_files(experiment: Experiment, case_id: str, names: Collection[str]
             continue
         own = resolved.implementation
         code = own.code.sha256 if isinstance(own, UserMetric) else None
-        found[metric.name] = {"code": code, "files": digest_files(files)}
+        if code is not None or files:
+            found[metric.name] = {"code": code, "files": digest_files(files)}
     return found
 
 

@@ -96,6 +96,16 @@ def test_the_code_of_a_metric_of_ones_own_and_the_files_metrics_read_are_registe
     assert find_registration(opened(), "desk") == Registered("after_data", ("the code and files of their metrics",))
 
 
+def test_a_claim_about_another_built_in_metric_names_no_code(opened, project):
+    project.edit("analysis.yaml", ("  - {name: suite_size}", "  - {name: suite_size}\n  - {name: synthetic}"))
+    register_claims(opened(), "desk")
+    enter(opened(), "reserve", "short", n_trials=3)
+    project.edit("analysis.yaml", ("{metric: suite_size,", "{metric: synthetic,"))
+    assert find_registration(opened(), "desk") == Registered(
+        "after_data", ("the hypotheses", "the settings of their metrics")
+    )
+
+
 def test_a_case_that_is_added_or_dropped_after_the_data_is_named(opened, project):
     register_claims(opened(), "desk")
     enter(opened(), "reserve", "short", n_trials=3)
