@@ -15,7 +15,7 @@ from typing import Any
 import pydantic.dataclasses
 
 from metric_benchmark.errors import EvidenceError
-from metric_benchmark.execution.storage import full_disk_message
+from metric_benchmark.execution.storage import full_disk_message, is_sandbox_full
 from metric_benchmark.hashing import digest_bytes, digest_file
 from metric_benchmark.records.execution import Status
 from metric_benchmark.records.trajectories import combine_digests, trajectory_names
@@ -52,8 +52,6 @@ GRADED_AGENT_ERRORS = frozenset(
 _NO_REWARD = re.compile(r"no finite reward under key '(?P<key>.*)'; rewards found: (?P<found>.*)")
 type Json = dict[str, Any]
 
-#: Harbor wraps it, so that only the traceback names what the sandbox raises when the agent left no room in it.
-_SANDBOX_FULL = "SandboxFullError: the sandbox's own disk is full"
 _EXEC_TIMEOUT = "Command timed out after"
 _ENVIRONMENT_CODE = ("harbor/environments/", "metric_benchmark/execution/sandbox")
 
@@ -223,7 +221,7 @@ def classify(result: Json, reward_key: str) -> tuple[Status, str | None, float |
     native = _finite(rewards.get(reward_key))
     if "CancelledError" in types:
         return "cancelled", "the trial was cancelled", None, native, ()
-    if _agent_started(result) and any(_SANDBOX_FULL in item.get("exception_traceback", "") for item in exceptions):
+    if _agent_started(result) and any(is_sandbox_full(item.get("exception_traceback", "")) for item in exceptions):
         return "agent_error", "the agent filled the disk of its sandbox; its tests could not be added", 0.0, native, ()
     for item in exceptions:
         kind = item["exception_type"]

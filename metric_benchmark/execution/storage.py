@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells a full disk of the host from everything else that can go wrong in a job or a trial of Harbor's."""
+"""Tells a full disk, the host's or a sandbox's own, from everything else that can go wrong in a job or a trial."""
 
 from __future__ import annotations
 
@@ -7,9 +7,24 @@ import errno
 import re
 from collections.abc import Iterator
 
+#: How the message of a `SandboxFullError` starts.
+SANDBOX_FULL = "the sandbox's own disk is full"
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 #: How Python words such an error; only its type, message and traceback are left of one that ended a trial.
 _MESSAGE = re.compile(rf"\[Errno (?:{'|'.join(str(number) for number in _FULL)})\] (?P<why>[^:]+)(?:: '(?P<file>.*)')?")
+
+
+class SandboxFullError(RuntimeError):
+    """What the agent wrote has filled the sandbox: its own doing, unlike a full disk of the host."""
+
+
+def is_sandbox_full(traceback: str) -> bool:
+    """Tells by its traceback whether a trial ended because the agent left no room in its sandbox.
+
+    Harbor wraps the error, so that only the traceback names what the sandbox raised.
+    """
+    return f"{SandboxFullError.__name__}: {SANDBOX_FULL}" in traceback
 
 
 def full_disk(error: BaseException) -> tuple[str | None, str] | None:

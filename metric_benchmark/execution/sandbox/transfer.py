@@ -8,16 +8,10 @@ import os
 from pathlib import Path
 
 from metric_benchmark.execution.sandbox.process import SandboxError, SandboxProcess, TransferError
-
-#: How the message of a `SandboxFullError` starts.
-FULL = "the sandbox's own disk is full"
+from metric_benchmark.execution.storage import SANDBOX_FULL, SandboxFullError
 
 _MAX_ENTRIES = 200_000
 _MAX_UPLOAD_BYTES = 1 << 40  # the sandbox's own disk is the bound
-
-
-class SandboxFullError(RuntimeError):
-    """What the agent wrote has filled the sandbox: its own doing, unlike a full disk of the host."""
 
 
 async def upload(
@@ -44,7 +38,7 @@ async def upload(
     except (TransferError, SandboxError) as error:
         # An upload only writes inside: the disk that is full is the one the agent has filled.
         if str(error).endswith(f": {os.strerror(errno.ENOSPC)}"):
-            raise SandboxFullError(f"{FULL}; upload of {source} to {target} failed: {error}") from error
+            raise SandboxFullError(f"{SANDBOX_FULL}; upload of {source} to {target} failed: {error}") from error
         raise RuntimeError(f"upload of {source} to {target} failed: {error}") from error
     finally:
         os.close(fd)

@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import hashlib
 import json
+import os
+import traceback
 
 import pytest
 
 from metric_benchmark.errors import EvidenceError
 from metric_benchmark.execution.outcomes import GRADED_AGENT_ERRORS, INFRASTRUCTURE, NO_VERDICT, classify, read_outcome
+from metric_benchmark.execution.sandbox.process import TransferError
+from metric_benchmark.execution.sandbox.transfer import upload
 
 START, END = "2025-03-01T10:00:00.000000Z", "2025-03-01T10:00:12.500000Z"
 AGENT_FRAME = 'Traceback\n  File "/x/my_agent.py", line 3, in run\n    raise X\n'
@@ -215,6 +221,18 @@ def test_a_missing_key_is_told_from_a_reward_that_may_come_next_time(tmp_path, r
     (trial / "config.json").write_text(json.dumps({"task": {"path": "/tasks/a"}}))
     (trial / "result.json").write_text(json.dumps(result(rewards)))
     assert read_outcome(trial, "reward").lacks_reward_key is lacks
+
+
+def test_what_an_upload_into_a_full_sandbox_raises_is_the_agents_doing(tmp_path):
+    class Full:
+        async def copy(self, *_: object, **__: object) -> list[str]:
+            raise TransferError(f"/tests/test.sh: {os.strerror(errno.ENOSPC)}", missing=False)
+
+    with pytest.raises(RuntimeError) as raised:
+        asyncio.run(upload(Full(), tmp_path, "/tests", folder=True))  # type: ignore[arg-type]
+    trace = "".join(traceback.format_exception(raised.value))
+    full = exception("AddTestsDirError", "Failed to add tests directory to environment.", trace)
+    assert classify(result(None, full), "reward")[0::2] == ("agent_error", 0.0, ())
 
 
 def test_a_disk_the_agent_filled_is_the_agents_and_one_it_was_given_full_is_not():
