@@ -13,10 +13,15 @@ _PINNED = re.compile(
 )
 
 
+def normal_name(name: str) -> str:
+    """Returns the one name all spellings of a package's name have (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def locked_packages(text: str) -> dict[str, str]:
     """Returns version by normalised package name; what is no pin is left out."""
     return {
-        re.sub(r"[-_.]+", "-", match["name"]).lower(): match["version"]
+        normal_name(match["name"]): match["version"]
         for _, line in _requirements(text)
         if (match := _PINNED.fullmatch(line))
     }
@@ -32,7 +37,7 @@ def lock_problems(text: str) -> list[tuple[int, str]]:
         if match is None:
             problems.append((number, _advice(line)))
             continue
-        name = re.sub(r"[-_.]+", "-", match["name"]).lower()
+        name = normal_name(match["name"])
         if name in seen and match["marker"] is None:
             problems.append((number, f"{name} is locked twice, first in line {seen[name]}; keep one"))
         seen.setdefault(name, number)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from metric_benchmark.config.lock import locked_packages
+from metric_benchmark.config.lock import locked_packages, normal_name
 from metric_benchmark.errors import ConfigError, ExecutionError, PinError
 from metric_benchmark.evidence.writes import storage_errors
 from metric_benchmark.execution.interpreters import find_interpreter, missing_interpreter, version_of
@@ -175,8 +175,15 @@ def _own_requirements() -> list[str]:
 
 
 def _own_versions() -> str:
-    """Returns the versions of all packages here: Harbor works with the same ones under every Python."""
-    found = {str(d.name): d.version for d in importlib.metadata.distributions() if d.name}
+    """Returns the versions of all packages here: Harbor works with the same ones under every Python.
+
+    A package that is there twice is the one first on the path: that one is imported.
+    """
+    found: dict[str, str] = {}
+    for distribution in importlib.metadata.distributions():
+        # What is left of a package that was removed halfway has no name.
+        if distribution.name:
+            found.setdefault(normal_name(distribution.name), distribution.version)
     return "".join(f"{name}=={version}\n" for name, version in sorted(found.items()))
 
 
