@@ -37,9 +37,12 @@ _SECRET_VALUE = re.compile(
     r"|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"
 )
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
-_URL_PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<password>[^\s/@]+)@", re.IGNORECASE)
+#: A URL that holds the password of its user.
+URL_PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<password>[^\s/@]+)@", re.IGNORECASE)
 #: A value taken from the environment when the trial starts.
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+#: The same, or `${VAR:-default}`, which Harbor knows.
+REFERENCE_OR_DEFAULT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
 
 
 class Config(BaseModel):
@@ -174,7 +177,7 @@ def _looks_like(text: str) -> str | None:
         return "a private key"
     if _SECRET_VALUE.search(text):
         return "an API key"
-    if any(not REFERENCE.fullmatch(found["password"]) for found in _URL_PASSWORD.finditer(text)):
+    if any(not REFERENCE.fullmatch(found["password"]) for found in URL_PASSWORD.finditer(text)):
         return "a URL with a password"
     return None
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from metric_benchmark.config.collecting import Collector, shown_path
 from metric_benchmark.config.fields import Pinned
@@ -23,7 +23,7 @@ from metric_benchmark.config.models import (
     ExperimentConfig,
     SubsetsConfig,
 )
-from metric_benchmark.config.public_variables import public_variable_problems
+from metric_benchmark.config.public_variables import public_variable_problems, task_settings
 from metric_benchmark.config.yaml_source import Location, YamlSource
 from metric_benchmark.errors import ConfigError, PinError, Problem
 from metric_benchmark.hashing import digest_bytes, digest_folder
@@ -169,7 +169,14 @@ def load_experiment(
         _unique_cases(out, cases_source, cases)
     if execution_source and execution:
         sources = [execution_source, *([analysis_source] if analysis_source else []), *(case.source for case in cases)]
-        out.problems += public_variable_problems(execution_source, execution.public_variables, sources)
+        used_in: list[tuple[str, Any]] = [(file.shown, file.value) for file in sources]
+        if level != "analysis" and execution.public_variables:
+            used_in += [
+                (f"{task.path}/task.toml", task_settings(case.path_of(task)))
+                for case in cases
+                for task in case.config.tasks
+            ]
+        out.problems += public_variable_problems(execution_source, execution.public_variables, used_in)
     out.finish()
     if only is not None and not cases:
         # No such case: whoever asks for it is told which there are.

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from metric_benchmark.config import Experiment
+from metric_benchmark.config.fields import REFERENCE_OR_DEFAULT, URL_PASSWORD
 from metric_benchmark.errors import Problem, SecretError
 from metric_benchmark.evidence.secrets import MIN_LENGTH, SecretSearch, is_searchable
 from metric_benchmark.records.validation import SecretState
 
-#: `${VAR}` and `${VAR:-default}`, wherever in a text.
-_REFERENCES = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
 #: Harbor's agents and LiteLLM take keys of these names from the environment without being told to.
 _PROVIDER_KEY = re.compile(r"[A-Z0-9_]+(_API_KEY|_ACCESS_TOKEN|_AUTH_TOKEN|_OAUTH_TOKEN|_SECRET_ACCESS_KEY)")
 _MIN_PROVIDER_KEY = 16
@@ -39,7 +38,7 @@ def referenced_variables(experiment: Experiment) -> tuple[str, ...]:
         for task in case.config.tasks:
             path = case.path_of(task) / "task.toml"
             if path.is_file():
-                names |= set(_REFERENCES.findall(path.read_text(encoding="utf-8", errors="replace")))
+                names |= set(REFERENCE_OR_DEFAULT.findall(path.read_text(encoding="utf-8", errors="replace")))
     return tuple(sorted(names))
 
 
@@ -51,21 +50,29 @@ def _references(value: Any) -> Iterator[str]:
         for child in value:  # pyright: ignore[reportUnknownVariableType]
             yield from _references(child)
     elif isinstance(value, str):
-        yield from _REFERENCES.findall(value)
+        yield from REFERENCE_OR_DEFAULT.findall(value)
 
 
 def search_states(
     names: Iterable[str], environ: Mapping[str, str] = os.environ, *, public: Container[str] = ()
 ) -> dict[str, SecretState]:
-    """Says of each variable whether its value is searched; those of `public` are no secrets."""
-    states: dict[str, SecretState] = {}
-    for name in names:
-        value = environ.get(name)
-        if name in public:
-            states[name] = "public"
-            continue
-        states[name] = "not_set" if not value else "searched" if is_searchable(value) else "too_short"
-    return states
+    """Says of each variable whether its value is searched; of those of `public` only a password in a URL is."""
+    return {name: _state(_secret(name, environ, public)) for name in names}
+
+
+def _secret(name: str, environ: Mapping[str, str], public: Container[str]) -> str | None:
+    """Returns what of a variable's value nobody may read; None where all of it is public."""
+    value = environ.get(name) or ""
+    if name not in public:
+        return value
+    url = URL_PASSWORD.search(value)
+    return url["password"] if url else None
+
+
+def _state(secret: str | None) -> SecretState:
+    if secret is None:
+        return "public"
+    return "not_set" if not secret else "searched" if is_searchable(secret) else "too_short"
 
 
 def describe_states(states: Mapping[str, SecretState]) -> list[str]:
@@ -91,7 +98,7 @@ def search_secrets(
         names: the variables the experiment refers to.
         places: folders and files.
         without: folders to leave out.
-        public: variables whose values may stand there.
+        public: variables whose values may stand there, but for a password in a URL.
         environ: where the values are.
 
     Returns:
@@ -101,8 +108,9 @@ def search_secrets(
         SecretError: values were found; every file and variable is named, no value is.
         EvidenceError: a file cannot be read.
     """
-    states = search_states(names, environ, public=public)
-    values = {name: environ[name] for name, state in states.items() if state == "searched"}
+    secrets = {name: _secret(name, environ, public) for name in names}
+    states = {name: _state(secret) for name, secret in secrets.items()}
+    values = {name: secret for name, secret in secrets.items() if secret}
     values |= {
         name: value
         for name, value in environ.items()

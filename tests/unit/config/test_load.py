@@ -59,11 +59,29 @@ def test_what_may_be_called_public(project):
     with pytest.raises(ConfigError) as refused:
         load_experiment("exp", verify=False)
     assert [str(problem).partition("]: ")[2] for problem in refused.value.problems] == [
-        "'B' cannot be public: it is given as 'A_KEY', which looks like the key of a secret",
+        "'B' cannot be public: exp/case.yaml gives it as 'A_KEY', which looks like the key of a secret",
         "'MY_TOKEN' cannot be public: its name looks like that of a secret",
     ]
     project.edit("execution.yaml", (", B, MY_TOKEN]", "]"))
     assert load_experiment("exp", verify=False).execution.public_variables == ("URL",)
+
+
+def test_what_a_task_or_a_url_takes_for_a_secret_is_not_public(project):
+    project.edit(
+        "case.yaml", ("agent: {name: oracle}", 'agent: {name: oracle, kwargs: {db: "pg://${U}:${PW}@${H}/x"}}')
+    )
+    project.edit(
+        "tasks/alpha/task.toml",
+        ("[environment]", '[verifier.env]\nJUDGE_KEY = "${J:-}"\nSITE = "http://u:a${W}@h"\n[environment]'),
+    )
+    project.edit("execution.yaml", ("environment:", "public_variables: [U, PW, H, J, W]\nenvironment:"))
+    with pytest.raises(ConfigError) as refused:
+        load_experiment("exp", verify=False)
+    assert [str(problem).partition("]: ")[2] for problem in refused.value.problems] == [
+        "'PW' cannot be public: exp/case.yaml gives it as the password in a URL",
+        "'J' cannot be public: tasks/alpha/task.toml gives it as 'JUDGE_KEY', which looks like the key of a secret",
+        "'W' cannot be public: tasks/alpha/task.toml gives it as the password in a URL",
+    ]
 
 
 def test_an_unknown_case_is_refused_with_those_there_are(project):

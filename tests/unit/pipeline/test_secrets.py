@@ -44,6 +44,15 @@ def test_what_holds_no_secret_is_not_searched(tmp_path):
     assert describe_states({"A": "public"}) == []
 
 
+def test_the_password_in_a_public_url_is_searched(tmp_path):
+    environ = {"SITE": "https://me:hunter2x@host/v1"}
+    (tmp_path / "log").write_text("GET https://host/v1 as me")
+    assert search_secrets(["SITE"], [tmp_path], environ=environ, public=["SITE"]) == {"SITE": "searched"}
+    (tmp_path / "log").write_text("GET https://me:hunter2x@host/v1")
+    with pytest.raises(SecretError, match=r"log: holds the value of \$\{SITE\}"):
+        search_secrets(["SITE"], [tmp_path], environ=environ, public=["SITE"])
+
+
 @pytest.mark.parametrize(
     ("name", "value", "is_searched"),
     [
