@@ -105,10 +105,15 @@ def _answer(metric: str, found: MetricCorrelation) -> str:
             f'No answer. The unchanged agent is "caught" as faulty, so kills are noise and {metric} cannot be judged.'
         )
     estimate = found.estimates.partial_spearman_given_size
+    if found.calibrated:
+        return (
+            f"Not tested. In this sample, {metric} coverage has {strength(found.calibrated.estimate)} association with "
+            "the mutant score beyond suite size and what tasks at random would show."
+        )
     if estimate.status == "ok":
         return (
             f"Not tested. In this sample, {metric} coverage has {strength(estimate.value)} association with the "
-            "mutant score beyond suite size."
+            "mutant score beyond suite size; how much of it tasks at random would show is not known."
         )
     return f"Not tested. The association of {metric} beyond suite size is undefined: {words(estimate.reason)}."
 
@@ -127,7 +132,7 @@ def _numbers(row: Mapping[str, Any], found: MetricCorrelation) -> str:
     if row["p_adjusted"] is not None:
         parts.append(f"adjusted p {p_text(row['p_adjusted'])}")
     elif found.p_exploratory is not None:
-        parts.append(f"exploratory p {p_text(found.p_exploratory)}")
+        parts.append(f"exploratory p {p_text(found.p_exploratory)}, adjusted")
     elif row["p_value"] is not None:
         parts.append(f"p {p_text(row['p_value'])}")
     parts.append(f"{row['n_subsets']} subsets, {row['n_tasks']} tasks, {row['n_mutants']} mutants")

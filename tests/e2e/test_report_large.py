@@ -50,3 +50,20 @@ def test_it_stays_below_five_megabytes_and_holds_everything(large):
         m.n_subsets * (2 if m.estimates.partial_spearman_given_size.status == "ok" else 1)
         for m in record.correlation.metrics.values()
     )
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_browser_opens_it_without_errors_requests_or_sideways_scrolling(browser, large, width):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    faults: list[str] = []
+    page.on("console", lambda message: faults.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: faults.append(f"error: {error}"))
+    page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else faults.append(f"request: {r.url}"))
+    page.goto(write_report(large).as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("select").first.select_option(index=1)
+    assert page.locator(".explore .detail h4").inner_text() != ""
+    assert faults == []
+    page.close()

@@ -47,6 +47,25 @@ def test_the_direction_is_in_the_answer(case):
     assert "those with less tool_calls coverage catch more" in _describe(case, less).answer
 
 
+def test_what_tasks_at_random_would_show_is_no_association(case):
+    """Covering more of anything goes with killing more; only what is beyond that is the metric's."""
+    found = case.correlation.metrics["tool_calls"]
+    high = found.estimates.model_copy(
+        update={
+            "partial_spearman_given_size": found.estimates.partial_spearman_given_size.model_copy(
+                update={"value": 0.31}
+            )
+        }
+    )
+    untested = Verdict(verdict="not_tested", reason="r")
+    calibrated = found.calibrated.model_copy(update={"estimate": 0.03, "null_mean": 0.28})
+    answer = _describe(case, untested, estimates=high, calibrated=calibrated).answer
+    assert "next to no association with the mutant score beyond suite size and what tasks at random" in answer
+    answer = _describe(case, untested, estimates=high, calibrated=None).answer
+    assert "a moderate association" in answer
+    assert answer.endswith("how much of it tasks at random would show is not known.")
+
+
 def test_numbers_are_the_records(case):
     metric = case.correlation.metrics["tool_calls"]
     text = _describe(case).numbers
