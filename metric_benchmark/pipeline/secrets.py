@@ -109,7 +109,7 @@ def search_secrets(
         EvidenceError: a file cannot be read.
     """
     secrets = {name: _secret(name, environ, public) for name in names}
-    states = {name: _state(secret) for name, secret in secrets.items()}
+    states: dict[str, SecretState] = {name: _state(secret) for name, secret in secrets.items()}
     values = {name: secret for name, secret in secrets.items() if secret}
     values |= {
         name: value
