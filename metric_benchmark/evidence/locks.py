@@ -8,7 +8,7 @@ import fcntl
 import os
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -108,6 +108,42 @@ def lock_ledger(root: EvidenceRoot) -> Generator[None]:
     """Holds the ledger for the moment of an update; waits for its turn."""
     with _lock(root.locks / "ledger.lock", "exclusive", "the ledger", wait=True):
         yield
+
+
+@contextmanager
+def watch_root(root: EvidenceRoot) -> Generator[None]:
+    """Keeps those who can write evidence from it while one who can only read it does; nothing is written.
+
+    The root is held shared, which refuses whole experiments and seals; whoever works on a single variant is noticed
+    before and after. What cannot be opened is passed over: evidence without locks never had a writer of ours, or it is
+    not ours to read.
+
+    Raises:
+        LockedError: somebody writes there.
+    """
+    with ExitStack() as held:
+        _share(root.locks / "root.lock", f"the evidence in {root.path}", held)
+        _refuse_workers(root)
+        yield
+        _refuse_workers(root)
+
+
+def _refuse_workers(root: EvidenceRoot) -> None:
+    """Raises when a variant is being run; a lock each would be too many to hold for a whole check."""
+    for path in sorted(root.locks.glob("variant.*.lock")):
+        with ExitStack() as held:
+            _share(path, f"{path.name.removesuffix('.lock').replace('.', ' ', 1)} in {root.path}", held)
+
+
+def _share(path: Path, what: str, held: ExitStack) -> None:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return
+    held.callback(os.close, handle)
+    # Where locks do not work nobody writes: every writer of ours refuses to.
+    with suppress(StorageError):
+        _take(path, handle, fcntl.LOCK_SH | fcntl.LOCK_NB, what, 0.0)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from metric_benchmark.errors import EvidenceError, Problem
 from metric_benchmark.evidence.index import read_execution_manifest
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.ledger import read_ledger
-from metric_benchmark.evidence.locks import lock_root
+from metric_benchmark.evidence.locks import lock_root, watch_root
 from metric_benchmark.evidence.reader import read_manifest_index, read_raw_results, read_record
 from metric_benchmark.evidence.writes import is_writable, write_record
 from metric_benchmark.execution.task_digests import TaskDigests, digests_of_task
@@ -42,7 +42,7 @@ def validate_results(run: ExperimentRun) -> Validation:
     """Compares saved evidence with its native folders and writes what came of it as `validation.json`.
 
     Task folders are compared where they are there and are what the case pins. Evidence in a folder that cannot be
-    written is compared all the same; nobody can change it meanwhile, so that it is not locked.
+    written is compared all the same, unless somebody who can is writing.
 
     Returns:
         The report; its deviations are not raised, `require_valid` does that.
@@ -60,7 +60,8 @@ def validate_results(run: ExperimentRun) -> Validation:
         return check_native(run, {case: read_manifest_index(run.root, manifest, case) for case in manifest.cases})
 
     if not is_writable(run.root.path):
-        return Validation(check(), not_saved=f"{run.root.path} cannot be written")
+        with watch_root(run.root):
+            return Validation(check(), not_saved=f"{run.root.path} cannot be written")
     with lock_root(run.root, "exclusive"):
         return Validation(write_validation(run.root, check()))
 

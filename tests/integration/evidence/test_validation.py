@@ -14,6 +14,7 @@ from metric_benchmark import experiment as coordinator
 from metric_benchmark import faults
 from metric_benchmark.cli.app import main
 from metric_benchmark.errors import EvidenceError
+from metric_benchmark.evidence.locks import lock_root
 from metric_benchmark.evidence.reader import read_record
 from metric_benchmark.pins import sign_experiment
 from metric_benchmark.pipeline import run_raw_results, score_variant
@@ -132,6 +133,9 @@ def test_evidence_that_cannot_be_written_is_validated_all_the_same(finished, rea
     )
     assert printed.out.endswith("valid: the native evidence is what the records say\n")
     assert finished.snapshot() == before
+    with lock_root(finished.root, "exclusive"), read_only(finished.root.path):
+        assert main(words) == 5
+    assert f"error: the evidence in {finished.root.path} is in use by another run: pid " in capsys.readouterr().err
     edit(log, lambda v: v.update(more=1))
     with read_only(finished.root.path):
         assert main(words) == 3

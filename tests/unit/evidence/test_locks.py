@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from metric_benchmark.errors import LockedError, StorageError
-from metric_benchmark.evidence.locks import lock_case, lock_ledger, lock_root, lock_variant
+from metric_benchmark.evidence.locks import lock_case, lock_ledger, lock_root, lock_variant, watch_root
 
 
 def test_many_may_share_a_root(root):
@@ -34,6 +34,52 @@ def test_an_exclusive_lock_excludes_and_names_its_owner(root, held, wanted):
         str(refused.value),
     )
     with lock_root(root, wanted):
+        pass
+
+
+@pytest.mark.parametrize("what", ["the evidence", r"variant desk\.short"])
+def test_who_only_reads_notices_who_writes(root, what):
+    with lock_root(root, "shared"):
+        pass
+    writer = lock_root(root, "exclusive") if what == "the evidence" else lock_variant(root, "desk", "short")
+    with (
+        writer,
+        pytest.raises(LockedError, match=rf"{what} in {root.path} is in use by another run: pid {os.getpid()}"),
+    ):
+        watch_root(root).__enter__()
+    before = {path: path.read_bytes() for path in root.locks.iterdir()}
+    with watch_root(root), pytest.raises(LockedError):
+        lock_root(root, "exclusive").__enter__()
+    with watch_root(root):
+        pass
+    assert {path: path.read_bytes() for path in root.locks.iterdir()} == before
+
+
+def test_who_begins_to_work_on_a_variant_meanwhile_is_noticed_at_the_end(root):
+    with lock_root(root, "shared"), lock_variant(root, "desk", "short"):
+        pass
+    watched = watch_root(root)
+    watched.__enter__()
+    with (
+        lock_root(root, "shared"),
+        lock_variant(root, "desk", "short"),
+        pytest.raises(LockedError, match=r"variant desk\.short"),
+    ):
+        watched.__exit__(None, None, None)
+
+
+def test_who_only_reads_needs_no_lock(root, monkeypatch):
+    with watch_root(root):
+        pass
+    assert not root.locks.exists()
+    with lock_root(root, "exclusive"):
+        pass
+
+    def unsupported(*_):
+        raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    with watch_root(root):
         pass
 
 
