@@ -167,8 +167,10 @@ def plan(
     """
     from metric_benchmark.cli.checks import prepare
     from metric_benchmark.cli.forecast import forecast
-    from metric_benchmark.cli.power import power_plans, say_power, write_plot
+    from metric_benchmark.cli.power import check_plot, power_plans, say_power, write_plot
 
+    if plot is not None:
+        check_plot(plot)
     ready = prepare(experiment, output, run_id=run_id)
     run = ready.run
     found = forecast(run, ready.checked, has_evidence=output is not None)

@@ -5,16 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
-from metric_benchmark.cli.console import say, say_table
+import typer
+
+from metric_benchmark.cli.console import say, say_table, warn
 from metric_benchmark.cli.working import working
 from metric_benchmark.config import Experiment
+from metric_benchmark.errors import LockedError
 from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.locks import lock_root
 from metric_benchmark.evidence.writes import write_bytes
 from metric_benchmark.pipeline.planning import keep_plans, kept_plans, plan_case
 from metric_benchmark.records.correlation import PowerPlan
 
 _MOST_OPTIONS = 5
+#: Of a plot, by the ending of its file.
+_FORMATS: Mapping[str, Literal["svg", "png"]] = {".svg": "svg", ".png": "png"}
 
 
 def power_plans(experiment: Experiment, kept_in: EvidenceRoot | None) -> dict[str, PowerPlan]:
@@ -32,15 +39,35 @@ def power_plans(experiment: Experiment, kept_in: EvidenceRoot | None) -> dict[st
                 tell(f"simulating case {case.case_id}")
             plans[case.case_id] = found.get(case.case_id) or plan_case(experiment, case)
     if kept_in is not None and plans != found:
-        keep_plans(kept_in, experiment, plans)
+        _keep(kept_in, experiment, plans)
     return plans
+
+
+def _keep(root: EvidenceRoot, experiment: Experiment, plans: Mapping[str, PowerPlan]) -> None:
+    """Keeps plans unless somebody works on the whole evidence: what was simulated is worth showing all the same."""
+    try:
+        with lock_root(root, "shared"):
+            keep_plans(root, experiment, plans)
+    except LockedError as error:
+        warn(f"this plan is not kept beside the evidence, so that its report will not have it: {error}")
+
+
+def check_plot(path: Path) -> None:
+    """Refuses a file whose ending names no format a plot can have.
+
+    Raises:
+        BadParameter: it does not.
+    """
+    if path.suffix.lower() not in _FORMATS:
+        found = f"it ends in {path.suffix!r}" if path.suffix else "it has no ending"
+        raise typer.BadParameter(f"{path}: {found}; expected .svg or .png", param_hint="--plot")
 
 
 def write_plot(path: Path, plans: Mapping[str, PowerPlan]) -> None:
     """Draws the power of all cases into a file; its ending says the format."""
     from metric_benchmark.reporting.power_plot import plot_power
 
-    write_bytes(path.absolute(), plot_power(plans, "png" if path.suffix.lower() == ".png" else "svg"))
+    write_bytes(path.absolute(), plot_power(plans, _FORMATS[path.suffix.lower()]))
 
 
 def say_power(case_id: str, plan: PowerPlan) -> None:

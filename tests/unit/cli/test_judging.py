@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+
+from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.locks import lock_root
 
 GATES = "gates: {accept: [inconclusive, not_tested], metrics: [suite_size], min_suite_score: 0.5}\n"
 
@@ -153,6 +157,27 @@ def test_a_plan_kept_beside_the_evidence_is_in_the_report_and_not_simulated_agai
     project.edit("analysis.yaml", ("{name: deterministic}", "{name: threshold, drop: 0.5}"))
     run("run-experiment", "exp", "--results", "out")
     assert "<h3>Power" not in Path("out/report.html").read_text()
+
+
+def test_a_plan_beside_evidence_somebody_works_on_is_shown_and_not_kept(run, project, quick):
+    root = EvidenceRoot(Path("out").absolute())
+    with lock_root(root, "exclusive"):
+        ended = run("plan", "exp", "--power", "--output", "out", "--json")
+    assert (ended.status, list(ended.json["power"])) == (0, ["desk"])
+    assert "warning: this plan is not kept beside the evidence" in ended.err
+    assert f"the evidence in {root.path} is in use by another run: pid {os.getpid()}" in ended.err
+    assert not root.power.exists()
+    with lock_root(root, "shared"):
+        run("plan", "exp", "--power", "--output", "out")
+    assert root.power.exists()
+
+
+@pytest.mark.parametrize(("name", "found"), [("power.pdf", "it ends in '.pdf'"), ("power", "it has no ending")])
+def test_a_plot_of_a_format_there_is_not_is_refused_before_anything_is_read(run, project, name, found):
+    project.experiment.write_text("broken")
+    ended = run("plan", "exp", "--plot", name)
+    assert ended.status == 2
+    assert f"{name}: {found}; expected .svg or .png" in " ".join(ended.err.split())
 
 
 def test_a_claim_that_stays_open_gets_a_plan_of_what_would_settle_it(run, execute, project, quick):
