@@ -3,38 +3,43 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from metric_benchmark.config.models import ScoringConfig
+from metric_benchmark.correlation.inference import MIN_MUTANTS, MIN_TASKS
 from metric_benchmark.correlation.planning import (
+    LINKS,
     TARGET_POWER,
+    Claim,
     Design,
-    Observe,
-    power_curve,
+    link_of,
     simulate_power,
+    simulation_error,
     smallest_detectable_effect,
 )
 from metric_benchmark.correlation.worlds import ItemWorld
-from metric_benchmark.records.correlation import PowerOption, PowerPlan, PowerPoint
+from metric_benchmark.records.correlation import PowerOption, PowerPlan, PowerPoint, Settling
 from metric_benchmark.scoring.counts import SimulatedAttempts
 from metric_benchmark.scoring.design import check_design, min_valid_attempts
 
-#: Below these a verdict is inconclusive whatever the power (3 of the limits in `correlation.inference`).
-_LEAST_TASKS, _LEAST_MUTANTS = 20, 10
+#: Simulated experiments per design.
+N_SIMULATIONS = 60
+#: How often the baseline passes a task in the simulation, and a mutant one that its fault affects.
+_BASELINE_RATE, _FAULTY_RATE = 0.95, 0.2
 _GOOD_TASKS, _GOOD_MUTANTS, _GOOD_SUBSETS = 40, 20, 200
+
+type Simulate = Callable[[Design], PowerPoint]
 
 
 def plan_power(
     design: Design,
     scoring: ScoringConfig,
+    claim: Claim,
     *,
     seed: int = 0,
-    alpha: float = 0.05,
-    planned_link: float = 1.0,
-    n_simulations: int = 60,
-    baseline_rate: float = 0.95,
-    faulty_rate: float = 0.2,
+    n_simulations: int = N_SIMULATIONS,
     with_options: bool = True,
 ) -> PowerPlan:
     """Simulates an experiment of the given size, and enlarged versions of it.
@@ -45,50 +50,78 @@ def plan_power(
     Args:
         design: the experiment's size.
         scoring: its kill rule.
+        claim: what is decided.
         seed: of the simulation.
-        alpha: level of the claim.
-        planned_link: the link at which designs are compared; 1 gives a partial correlation of about .4.
         n_simulations: simulated experiments per design.
-        baseline_rate: how often the baseline is expected to pass a task.
-        faulty_rate: how often a mutant is expected to pass a task that its fault affects.
         with_options: whether to simulate enlarged designs as well.
     """
-
-    def observer(of: Design) -> Observe:
-        return SimulatedAttempts(
-            scoring.kill_rule, min_valid_attempts(scoring), of.n_baseline, of.n_mutant, baseline_rate, faulty_rate
-        )
-
-    def power_of(of: Design) -> PowerPoint:
-        world = ItemWorld(link=planned_link)
-        return simulate_power(of, world, observer(of), seed=seed, n_simulations=n_simulations, alpha=alpha)
-
-    def option(change: str, bigger: Design) -> PowerOption:
-        return _option(change, bigger, power_of(bigger), design)
-
-    curve = power_curve(design, observer(design), seed=seed, n_simulations=n_simulations)
-    base = power_of(design)
-    changes = dict(single_changes(design, scoring)) if with_options else {}
-    options = [option(change, replace(design, **sizes)) for change, sizes in changes.items()]
-    options.sort(key=lambda found: (found.power - base.power) / max(found.extra_trials, 1), reverse=True)
-    if not any(map(_suffices, options)) and not _is_enough(base.power, design):
-        order = sorted((found.change for found in options), key=lambda change: not _is_needed(design, changes[change]))
-        options += _combine(design, {change: changes[change] for change in order}, option)
+    curve = [_simulator(scoring, claim, link, seed, n_simulations)(design) for link in LINKS]
+    base, planned = curve[-1], _simulator(scoring, claim, LINKS[-1], seed, n_simulations)
+    options = _options(design, scoring, base, planned) if with_options else []
+    lead = f"power is {base.power:.2f}, that is, a true link is found in {base.power:.0%} of such experiments"
     return PowerPlan(
         seed=seed,
         target_power=TARGET_POWER,
-        alpha=alpha,
-        planned_link=planned_link,
+        alpha=claim.alpha,
+        planned_link=LINKS[-1],
         curve=curve,
         smallest_effect=smallest_detectable_effect(curve),
         options=options,
-        advice=_advice(base, options, design),
-        notes=_notes(design, scoring),
+        advice=_advice(lead, f"the design suffices: {lead} with {design.n_trials} trials", base, options, design),
+        notes=_notes(design, scoring, claim, curve),
         n_tasks=design.n_tasks,
         n_mutants=design.n_mutants,
         n_subsets=design.n_subsets,
         n_baseline=design.n_baseline,
         n_mutant=design.n_mutant,
+        minimum_effect=claim.minimum_effect,
+        n_family=claim.n_family,
+    )
+
+
+def plan_settling(
+    design: Design,
+    scoring: ScoringConfig,
+    claim: Claim,
+    effect: float | None,
+    curve: Sequence[PowerPoint],
+    *,
+    seed: int = 0,
+    n_simulations: int = N_SIMULATIONS,
+) -> Settling:
+    """Simulates what would settle a claim that stayed open, if the association is what was estimated.
+
+    Args:
+        design: the experiment's size.
+        scoring: its kill rule.
+        claim: what was decided.
+        effect: the calibrated association that was estimated, in the claim's direction; None where there is none.
+        curve: the plan of this very design, which says the link that shows as such an effect.
+        seed: of the simulation.
+        n_simulations: simulated experiments per design.
+    """
+    link = LINKS[-1] if effect is None else link_of(effect, curve)
+    simulate = _simulator(scoring, claim, link, seed, n_simulations)
+
+    def settled(of: Design) -> PowerPoint:
+        found = simulate(of)
+        share = found.power + (found.p_refuted or 0.0)
+        return found.model_copy(update={"power": share, "stderr": simulation_error(share, n_simulations)})
+
+    base = settled(design)
+    options = _options(design, scoring, base, settled)
+    where = "with as strong a link as was simulated" if effect is None else f"if the association is {effect:+.2f}"
+    lead = (
+        f"{where}, {base.power:.0%} of experiments of this size either support or refute that it is at least "
+        f"{claim.minimum_effect:g}"
+    )
+    return Settling(
+        effect=effect,
+        minimum_effect=claim.minimum_effect,
+        share=base.power,
+        stderr=base.stderr,
+        options=options,
+        advice=_advice(lead, f"{lead}: new data of this size will probably do", base, options, design),
     )
 
 
@@ -107,9 +140,28 @@ def single_changes(design: Design, scoring: ScoringConfig) -> Iterable[tuple[str
         yield "twice the attempts of both", {"n_baseline": baseline, "n_mutant": mutant}
 
 
-def _combine(
-    design: Design, changes: Mapping[str, Mapping[str, int]], option: Callable[[str, Design], PowerOption]
-) -> list[PowerOption]:
+def _simulator(scoring: ScoringConfig, claim: Claim, link: float, seed: int, n_simulations: int) -> Simulate:
+    def simulate(of: Design) -> PowerPoint:
+        observe = SimulatedAttempts(
+            scoring.kill_rule, min_valid_attempts(scoring), of.n_baseline, of.n_mutant, _BASELINE_RATE, _FAULTY_RATE
+        )
+        return simulate_power(of, ItemWorld(link=link), observe, claim, seed=seed, n_simulations=n_simulations)
+
+    return simulate
+
+
+def _options(design: Design, scoring: ScoringConfig, base: PowerPoint, simulate: Simulate) -> list[PowerOption]:
+    """Simulates single changes, best value first, then combinations of them where no single one suffices."""
+    changes = dict(single_changes(design, scoring))
+    options = [_option(change, replace(design, **sizes), simulate, design) for change, sizes in changes.items()]
+    options.sort(key=lambda found: (found.power - base.power) / max(found.extra_trials, 1), reverse=True)
+    if not any(_suffices(found.power, found) for found in options) and not _suffices(base.power, design):
+        order = sorted((found.change for found in options), key=lambda change: not _is_needed(design, changes[change]))
+        options += _combine(design, {change: changes[change] for change in order}, simulate)
+    return options
+
+
+def _combine(design: Design, changes: Mapping[str, Mapping[str, int]], simulate: Simulate) -> list[PowerOption]:
     """Adds changes to one another in their order until power suffices; one that adds nothing new is left out."""
     found: list[PowerOption] = []
     names: list[str] = []
@@ -120,30 +172,28 @@ def _combine(
         bigger = replace(bigger, **sizes)
         names.append(change)
         if len(names) > 1:
-            found.append(option(" + ".join(names), bigger))
-            if _suffices(found[-1]):
+            found.append(_option(" + ".join(names), bigger, simulate, design))
+            if _suffices(found[-1].power, found[-1]):
                 break
     return found
 
 
-def _suffices(found: PowerOption) -> bool:
-    return found.power >= TARGET_POWER and found.n_tasks >= _LEAST_TASKS and found.n_mutants >= _LEAST_MUTANTS
-
-
-def _is_enough(power: float, design: Design) -> bool:
-    return power >= TARGET_POWER and design.n_tasks >= _LEAST_TASKS and design.n_mutants >= _LEAST_MUTANTS
+def _suffices(power: float, size: Design | PowerOption) -> bool:
+    """Whether power is enough and a verdict is possible at all."""
+    return power >= TARGET_POWER and size.n_tasks >= MIN_TASKS and size.n_mutants >= MIN_MUTANTS
 
 
 def _is_needed(design: Design, sizes: Mapping[str, int]) -> bool:
     """Whether no verdict is possible without a change, or it costs nothing."""
     return (
-        (design.n_tasks < _LEAST_TASKS and "n_tasks" in sizes)
-        or (design.n_mutants < _LEAST_MUTANTS and "n_mutants" in sizes)
+        (design.n_tasks < MIN_TASKS and "n_tasks" in sizes)
+        or (design.n_mutants < MIN_MUTANTS and "n_mutants" in sizes)
         or "n_subsets" in sizes
     )
 
 
-def _option(change: str, bigger: Design, point: PowerPoint, base: Design) -> PowerOption:
+def _option(change: str, bigger: Design, simulate: Simulate, base: Design) -> PowerOption:
+    point = simulate(bigger)
     return PowerOption(
         change=change,
         n_tasks=bigger.n_tasks,
@@ -158,34 +208,45 @@ def _option(change: str, bigger: Design, point: PowerPoint, base: Design) -> Pow
     )
 
 
-def _advice(base: PowerPoint, options: Sequence[PowerOption], design: Design) -> str:
-    power = f"power is {base.power:.2f}, that is, a true link is found in {base.power:.0%} of such experiments"
-    if _is_enough(base.power, design):
-        return f"the design suffices: {power} at the planned link with {design.n_trials} trials"
+def _advice(lead: str, sufficient: str, base: PowerPoint, options: Sequence[PowerOption], design: Design) -> str:
+    if _suffices(base.power, design):
+        return sufficient
     if not options:
-        return f"{power} at the planned link with {design.n_trials} trials"
-    enough = [option for option in options if _suffices(option)]
+        return f"{lead} with {design.n_trials} trials"
+    enough = [option for option in options if _suffices(option.power, option)]
     if enough:
         best = min(enough, key=lambda option: option.extra_trials)
         kind = "combination tried" if " + " in best.change else "single change"
         return (
-            f"{power}; the cheapest {kind} that reaches {TARGET_POWER:g} and allows a verdict is {best.change} "
-            f"({best.extra_trials} trials more, power {best.power:.2f})"
+            f"{lead}; the cheapest {kind} that reaches {TARGET_POWER:.0%} and allows a verdict is {best.change} "
+            f"({best.extra_trials} trials more: {best.power:.0%})"
         )
     best = max(options, key=lambda option: option.power)
     if best.power <= base.power:
-        return f"{power}; none of the changes tried helps"
+        return f"{lead}; none of the changes tried helps"
     return (
-        f"{power} and nothing that was tried reaches {TARGET_POWER:g}; {best.change} comes nearest "
-        f"({best.extra_trials} trials more, power {best.power:.2f})"
+        f"{lead} and nothing that was tried reaches {TARGET_POWER:.0%}; {best.change} comes nearest "
+        f"({best.extra_trials} trials more: {best.power:.0%})"
     )
 
 
-def _notes(design: Design, scoring: ScoringConfig) -> list[str]:
+def _notes(design: Design, scoring: ScoringConfig, claim: Claim, curve: Sequence[PowerPoint]) -> list[str]:
     check = check_design(scoring, n_baseline=design.n_baseline, n_mutant=design.n_mutant, n_tasks=design.n_tasks)
     notes = [text for text in (check.refusal, check.warning) if text]
-    if design.n_tasks < _LEAST_TASKS:
-        notes.append(f"{design.n_tasks} tasks: below {_LEAST_TASKS} every verdict is inconclusive")
-    if design.n_mutants < _LEAST_MUTANTS:
-        notes.append(f"{design.n_mutants} mutants: below {_LEAST_MUTANTS} every verdict is inconclusive")
+    if design.n_tasks < MIN_TASKS:
+        notes.append(f"{design.n_tasks} tasks: below {MIN_TASKS} every verdict is inconclusive")
+    if design.n_mutants < MIN_MUTANTS:
+        notes.append(f"{design.n_mutants} mutants: below {MIN_MUTANTS} every verdict is inconclusive")
+    if claim.smallest_p > claim.alpha:
+        notes.append(
+            f"{claim.replicates} permutations give no adjusted p-value below {claim.smallest_p:.3g} to one of "
+            f"{claim.n_family} claims, so nothing can be supported at {claim.alpha:g}; set `correlation.replicates` to "
+            f"{math.ceil(claim.n_family / claim.alpha)} or more"
+        )
+    strongest = max((point.effect for point in curve if point.effect is not None), default=None)
+    if strongest is not None and strongest < claim.minimum_effect:
+        notes.append(
+            f"even the strongest link that was simulated shows as {strongest:.2f}, less than the minimum effect "
+            f"{claim.minimum_effect:g}"
+        )
     return notes

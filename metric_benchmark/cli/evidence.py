@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from metric_benchmark.cli.console import plural, say, say_json, say_table
+from metric_benchmark.cli.console import plural, say, say_json, say_table, warn
 from metric_benchmark.cli.options import ExperimentArgument, JsonOption, OutputOption, RunIdOption
 from metric_benchmark.cli.working import working
 
@@ -110,6 +110,8 @@ def report(
     with working("writing the report"):
         written = write_report(root, html)
         data = load_report(root)
+    if data.plan_problem is not None:
+        warn(data.plan_problem)
     if as_json:
         say_json(report_json(data, written))
     else:

@@ -114,9 +114,11 @@ def run_experiment(
     for text in describe_states(seal.secrets):
         warn(text)
     with working("writing the report"):
-        plan_open_cases(run, seal)
+        plans = plan_open_cases(run, seal)
         html = write_report(run.root)
         data = load_report(run.root)
+    if plans.problem is not None:
+        warn(plans.problem)
     if as_json:
         say_json({**({} if done is None else _evals_json(run, done)), **report_json(data, html)})
         return

@@ -16,7 +16,7 @@ from metric_benchmark.errors import LockedError
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import lock_root
 from metric_benchmark.evidence.writes import write_bytes
-from metric_benchmark.pipeline.planning import keep_plans, kept_plans, plan_case
+from metric_benchmark.pipeline.planning import Plans, keep_plans, kept_plans, plan_case
 from metric_benchmark.records.correlation import PowerPlan
 
 _MOST_OPTIONS = 5
@@ -31,19 +31,21 @@ def power_plans(experiment: Experiment, kept_in: EvidenceRoot | None) -> dict[st
         experiment: the experiment.
         kept_in: evidence beside which plans are kept; those it has are not simulated again.
     """
-    found = kept_plans(kept_in, experiment) if kept_in is not None else {}
+    found = kept_plans(kept_in, experiment) if kept_in is not None else Plans()
+    if found.problem is not None:
+        warn(found.problem)
     plans: dict[str, PowerPlan] = {}
     with working() as tell:
         for case in experiment.cases:
-            if case.case_id not in found:
+            if case.case_id not in found.cases:
                 tell(f"simulating case {case.case_id}")
-            plans[case.case_id] = found.get(case.case_id) or plan_case(experiment, case)
-    if kept_in is not None and plans != found:
-        _keep(kept_in, experiment, plans)
+            plans[case.case_id] = found.cases.get(case.case_id) or plan_case(experiment, case)
+    if kept_in is not None and plans != found.cases:
+        _keep(kept_in, experiment, Plans(plans, found.settling))
     return plans
 
 
-def _keep(root: EvidenceRoot, experiment: Experiment, plans: Mapping[str, PowerPlan]) -> None:
+def _keep(root: EvidenceRoot, experiment: Experiment, plans: Plans) -> None:
     """Keeps plans unless somebody works on the whole evidence: what was simulated is worth showing all the same."""
     try:
         with lock_root(root, "shared"):
@@ -73,7 +75,9 @@ def write_plot(path: Path, plans: Mapping[str, PowerPlan]) -> None:
 def say_power(case_id: str, plan: PowerPlan) -> None:
     """Prints what a case's design can show, and what would show more."""
     say()
-    say(f"case {case_id}: power at alpha = {plan.alpha:g}, simulated (a world like this one, not a promise)")
+    effect = f", minimum effect {plan.minimum_effect:g}" if plan.minimum_effect else ""
+    family = f", one of {plan.n_family} claims" if plan.n_family > 1 else ""
+    say(f"case {case_id}: power at alpha = {plan.alpha:g}{effect}{family}, simulated (not a promise: worlds differ)")
     rows = [[point.effect, f"{point.power:.0%} (+-{point.stderr:.0%})"] for point in plan.curve]
     say_table(["association", "found in"], rows)
     if plan.smallest_effect is not None:

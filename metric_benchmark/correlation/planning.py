@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +15,6 @@ from metric_benchmark.correlation.bootstrap import two_way_bootstrap
 from metric_benchmark.correlation.permutation import task_permutation_test
 from metric_benchmark.correlation.verdicts import decide
 from metric_benchmark.correlation.worlds import ItemWorld, draw_membership
-from metric_benchmark.multiplicity import P_TOLERANCE
 from metric_benchmark.records.correlation import Calibrated, PowerPoint
 
 Bools = NDArray[np.bool_]
@@ -25,6 +24,8 @@ Observe = Callable[[Bools, np.random.Generator], Bools]
 #: Power that counts as enough.
 TARGET_POWER = 0.8
 _PURPOSE_POWER = 8
+_RESAMPLES = 199
+#: Links between coverage and kills along which power is simulated, weakest first; designs are compared at the last.
 LINKS = (0.25, 0.5, 0.75, 1.0)
 
 
@@ -48,38 +49,53 @@ class Design:
         per_task = self.n_baseline + self.n_screening + self.n_controls * self.n_control
         return self.n_tasks * (per_task + self.n_mutants * self.n_mutant)
 
-    def with_tasks(self, n_tasks: int) -> Design:
-        """The same design with more tasks; subsets keep their number and their sizes."""
-        return replace(self, n_tasks=n_tasks)
+
+@dataclass(frozen=True)
+class Claim:
+    """What an experiment will decide.
+
+    Attributes:
+        alpha: level of the claim.
+        minimum_effect: the smallest association that would matter; 0 where nothing is claimed.
+        n_family: claims that share the level by Holm's procedure. The others are taken to stay open, so that a claim's
+            p-value is multiplied by their number; which is the least power it can have.
+        replicates: permutations of the analysis.
+    """
+
+    alpha: float = 0.05
+    minimum_effect: float = 0.0
+    n_family: int = 1
+    replicates: int = 2000
+
+    @property
+    def smallest_p(self) -> float:
+        """The smallest adjusted p-value that so many permutations can give."""
+        return min(1.0, self.n_family / (self.replicates + 1))
+
+    @property
+    def n_simulated_replicates(self) -> int:
+        """Permutations of a simulated experiment: enough to tell p-values around the level, no more than are done."""
+        return min(self.replicates, max(199, math.ceil(10 * self.n_family / self.alpha) - 1))
 
 
 def simulate_power(
-    design: Design,
-    world: ItemWorld,
-    observe: Observe,
-    *,
-    seed: int,
-    n_simulations: int = 100,
-    n_replicates: int = 199,
-    alpha: float = 0.05,
-    minimum_effect: float = 0.1,
-    with_verdicts: bool = False,
+    design: Design, world: ItemWorld, observe: Observe, claim: Claim, *, seed: int, n_simulations: int = 100
 ) -> PowerPoint:
-    """Simulates an experiment many times and counts how often its test rejects.
+    """Simulates an experiment many times and counts its verdicts, decided as `verdicts.decide` does.
+
+    What bars a verdict, such as too few tasks, is left out: it is known before anything is simulated.
 
     Args:
         design: the experiment's size.
         world: the true link.
         observe: what attempts show of the faults; `scoring.counts.SimulatedAttempts`.
+        claim: what is decided.
         seed: of the simulation.
         n_simulations: simulated experiments. The power's standard error is at most half of 1/sqrt of it.
-        n_replicates: permutations (and resamples) per experiment.
-        alpha: level of the claim.
-        minimum_effect: of the claim; only used for verdicts.
-        with_verdicts: whether to bootstrap as well and count verdicts.
     """
     children = np.random.SeedSequence(seed, spawn_key=(_PURPOSE_POWER,)).spawn(n_simulations)
-    n_rejected = n_supported = n_refuted = 0
+    n_replicates = claim.n_simulated_replicates
+    n_supported = n_refuted = 0
     estimates: list[float] = []
     for child in children:
         rng = np.random.default_rng(child)
@@ -88,43 +104,47 @@ def simulate_power(
         kills = observe(faults, rng)
         inner = int(rng.integers(2**63))
         found = task_permutation_test(membership, kills, cover, seed=inner, n_replicates=n_replicates)
-        if math.isnan(found.observed):
-            continue
-        p, null = found.p_value(), found.null_mean
-        n_rejected += p <= alpha + P_TOLERANCE
-        if math.isnan(null):
+        null = found.null_mean
+        if math.isnan(found.observed) or math.isnan(null):
             continue
         estimates.append(found.observed - null)
-        if not with_verdicts:
-            continue
-        boot = two_way_bootstrap(membership, kills, cover, seed=inner, n_replicates=n_replicates)
+        boot = two_way_bootstrap(membership, kills, cover, seed=inner, n_replicates=_RESAMPLES)
         if not boot.stderr_z > 0:
             continue
-        low, high = boot.interval(1 - 2 * alpha)
-        calibrated = Calibrated(estimate=found.observed - null, low=low - null, high=high - null, null_mean=null)
-        verdict = decide(calibrated, p, minimum_effect=minimum_effect, alpha=alpha).verdict
+        low, high = boot.interval(1 - 2 * claim.alpha)
+        verdict = decide(
+            Calibrated(estimate=found.observed - null, low=low - null, high=high - null, null_mean=null),
+            min(1.0, found.p_value() * claim.n_family),
+            minimum_effect=claim.minimum_effect,
+            alpha=claim.alpha,
+        ).verdict
         n_supported += verdict == "supported"
         n_refuted += verdict == "refuted"
-    power = n_rejected / n_simulations
+    power = n_supported / n_simulations
     return PowerPoint(
         link=world.link,
         effect=float(np.mean(estimates)) if estimates else None,
         power=power,
-        stderr=math.sqrt(power * (1 - power) / n_simulations),
-        p_supported=n_supported / n_simulations if with_verdicts else None,
-        p_refuted=n_refuted / n_simulations if with_verdicts else None,
+        stderr=simulation_error(power, n_simulations),
+        p_refuted=n_refuted / n_simulations,
         n_simulations=n_simulations,
         n_trials=design.n_trials,
     )
 
 
-def power_curve(
-    design: Design, observe: Observe, *, seed: int, links: Sequence[float] = LINKS, n_simulations: int = 100
-) -> list[PowerPoint]:
-    """Returns power along growing links between coverage and kills, weakest first."""
-    return [
-        simulate_power(design, ItemWorld(link=link), observe, seed=seed, n_simulations=n_simulations) for link in links
-    ]
+def simulation_error(share: float, n_simulations: int) -> float:
+    """Returns the standard error of a share of simulated experiments."""
+    return math.sqrt(share * (1 - share) / n_simulations)
+
+
+def link_of(effect: float, curve: Sequence[PowerPoint]) -> float:
+    """Returns the link at which such an experiment sees an association, between the curve's points linearly.
+
+    Without a link there is none; what is stronger than the curve's last point is taken for that.
+    """
+    points = [(0.0, 0.0), *((point.effect, point.link) for point in curve if point.effect is not None)]
+    effects = np.maximum.accumulate([x for x, _ in points])
+    return float(np.interp(effect, effects, [link for _, link in points]))
 
 
 def smallest_detectable_effect(curve: Sequence[PowerPoint], target: float = TARGET_POWER) -> float | None:

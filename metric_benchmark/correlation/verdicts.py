@@ -74,6 +74,21 @@ _MEANINGS = {
     ),
 }
 
+#: Limits that a larger experiment of the same kind may lift; the others need another metric, other mutants or subsets.
+_WANT_OF_DATA = {
+    "fewer than 5 dominators",
+    "fewer than 20 tasks",
+    "fewer than 10 mutants",
+    "more than 5% of the replicates are undefined",
+    "association is too close to 1",
+    "no bootstrap deviation",
+}
+
+
+def more_data_could_settle(limits: Sequence[str]) -> bool:
+    """Tells whether an inconclusive verdict with these limits, or with none, is one for want of data."""
+    return all(limit in _WANT_OF_DATA for limit in limits)
+
 
 def adjust_family(p_values: Sequence[float], n_family: int) -> list[float]:
     """Returns Holm's adjusted p-values of some claims out of a family of `n_family`.

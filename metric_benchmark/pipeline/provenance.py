@@ -23,6 +23,7 @@ STAGE_SOURCES = {
     "scoring": ("scoring", "multiplicity.py", "pipeline/inertness.py", "records/normal_form.py"),
     "coverage": ("coverage",),
     "correlation": ("correlation", "multiplicity.py"),
+    "planning": ("correlation", "scoring", "multiplicity.py", "power.py"),
     "reporting": ("reporting",),
 }
 

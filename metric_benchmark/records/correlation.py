@@ -245,7 +245,7 @@ class PooledEstimate(Shape):
 
 
 class PowerPoint(Shape):
-    """Power of one design at one true link, by simulation.
+    """Power of one design at one true link, by simulation: the share of experiments whose claim is supported.
 
     `effect` is the mean calibrated estimate such an experiment sees, `stderr` the simulation error of `power`.
     """
@@ -254,14 +254,16 @@ class PowerPoint(Shape):
     effect: float | None
     power: float
     stderr: float
-    p_supported: float | None = None
     p_refuted: float | None = None
     n_simulations: int
     n_trials: int
 
 
 class PowerOption(Shape):
-    """One way to enlarge a design: what changes, what it costs, and the power it reaches at the planned link."""
+    """One way to enlarge a design: what changes, what it costs, and the power it reaches at the planned link.
+
+    Of a claim that stayed open, `power` is the share of experiments that settle it.
+    """
 
     change: str
     n_tasks: int
@@ -276,12 +278,13 @@ class PowerOption(Shape):
 
 
 class PowerPlan(Shape):
-    """What an experiment can show before it is paid for.
+    """What an experiment can show before it is paid for: how often the strictest of its claims is supported.
 
-    The size of the design is that of the case, in tasks, mutants, subsets and attempts. `smallest_effect` is the
-    association found with 80% power, `None` where even the strongest simulated link is missed more often. `options`
-    are single changes, sorted by power gained per extra trial, then combinations of them where no single one suffices;
-    `advice` names the cheapest that does.
+    Claims are decided at `alpha` with `minimum_effect`, 0 where nothing is claimed, as one of `n_family`. The size of
+    the design is that of the case, in tasks, mutants, subsets and attempts. `smallest_effect` is the association found
+    with 80% power, `None` where even the strongest simulated link is missed more often. `options` are single changes,
+    sorted by power gained per extra trial, then combinations of them where no single one suffices; `advice` names the
+    cheapest that does.
     """
 
     seed: int
@@ -298,14 +301,33 @@ class PowerPlan(Shape):
     n_subsets: int | None = None
     n_baseline: int | None = None
     n_mutant: int | None = None
+    minimum_effect: float = 0.0
+    n_family: int = 1
+
+
+class Settling(Shape):
+    """What would settle a claim that stayed open: the share of experiments that support or refute it, by their size.
+
+    They are simulated where an experiment of this size sees the association `effect` that was estimated, in the claim's
+    direction; at the strongest link where none could be.
+    """
+
+    effect: float | None
+    minimum_effect: float
+    share: float
+    stderr: float
+    options: list[PowerOption]
+    advice: str
 
 
 class PowerPlans(Record):
     """`power.json`: what the design of each case could show, by simulation; no evidence, and no part of the seal.
 
-    `inputs` holds, by case, the digest of the design and the settings a plan was simulated for.
+    `settling` has, by case and metric, the claims that stayed open and that more data could settle. `inputs` holds, by
+    case and by `case metric`, the digest of all that was simulated for.
     """
 
     SCHEMA: ClassVar[str] = "metric-benchmark/power/v1"
 
     cases: dict[str, PowerPlan]
+    settling: dict[str, dict[str, Settling]] = {}

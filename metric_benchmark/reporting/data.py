@@ -11,6 +11,7 @@ from typing import Any
 from metric_benchmark.errors import EvidenceError
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.ledger import read_ledger
+from metric_benchmark.evidence.plans import read_plans
 from metric_benchmark.evidence.reader import read_index, read_manifest, read_raw_results, read_record, read_run_id
 from metric_benchmark.hashing import digest_file
 from metric_benchmark.records.analysis import (
@@ -22,7 +23,7 @@ from metric_benchmark.records.analysis import (
     Selection,
 )
 from metric_benchmark.records.base import Record
-from metric_benchmark.records.correlation import Correlation, PooledEstimate, PowerPlan, PowerPlans
+from metric_benchmark.records.correlation import Correlation, PooledEstimate, PowerPlan, PowerPlans, Settling
 from metric_benchmark.records.coverage import CoverageRecord
 from metric_benchmark.records.execution import CaseIndex, ExecutionManifest, RawResults, Trial
 from metric_benchmark.records.scores import MutantKills, MutantScores
@@ -89,7 +90,8 @@ class CaseReport:
 class ReportData:
     """What a report is made of. `seal` is None for an experiment that is not complete.
 
-    `plans` says, by case, what its design could show, where that was simulated.
+    `plans` says, by case, what its design could show, where that was simulated; `settling`, by case and metric, what
+    would settle a claim that stayed open; `plan_problem` what is wrong with the file of both.
     """
 
     root: EvidenceRoot
@@ -101,6 +103,8 @@ class ReportData:
     ledger: tuple[dict[str, Any], ...]
     cases: tuple[CaseReport, ...]
     plans: dict[str, PowerPlan] = field(default_factory=dict[str, PowerPlan])
+    settling: dict[str, dict[str, Settling]] = field(default_factory=dict[str, dict[str, Settling]])
+    plan_problem: str | None = None
 
     @property
     def is_sealed(self) -> bool:
@@ -151,6 +155,8 @@ def load_report(root: EvidenceRoot | Path, *, cases: tuple[str, ...] | None = No
     seal = _optional(root.experiment, ExperimentSeal)
     run_id = read_run_id(root) or (seal.run_id if seal else None)
     loaded = tuple(_conclude(root, _load_case(root, case), seal) for case in (cases or found))
+    power, plan_problem = read_plans(root)
+    planned = _plans(power, loaded)
     return ReportData(
         root=root,
         run_id=run_id,
@@ -160,13 +166,29 @@ def load_report(root: EvidenceRoot | Path, *, cases: tuple[str, ...] | None = No
         seal=seal,
         ledger=_ledgers(root),
         cases=loaded,
-        plans=_plans(root, loaded),
+        plans=planned,
+        settling={case.case_id: _settling(power, case) for case in loaded if power and case.case_id in planned},
+        plan_problem=plan_problem,
     )
 
 
-def _plans(root: EvidenceRoot, cases: Iterable[CaseReport]) -> dict[str, PowerPlan]:
+def _settling(record: PowerPlans, case: CaseReport) -> dict[str, Settling]:
+    """Returns what would settle those claims of a case that are still open, with what was estimated."""
+    found: dict[str, Settling] = {}
+    for name, settling in record.settling.get(case.case_id, {}).items():
+        metric = case.correlation.metrics.get(name) if case.correlation else None
+        if metric is None or metric.verdict.verdict != "inconclusive":
+            continue
+        effect = metric.calibrated.estimate if metric.calibrated else None
+        if effect is not None and metric.verdict.direction == "less":
+            effect = -effect
+        if settling.effect == effect:
+            found[name] = settling
+    return found
+
+
+def _plans(record: PowerPlans | None, cases: Iterable[CaseReport]) -> dict[str, PowerPlan]:
     """Returns the plans of cases that still have the size they were simulated for."""
-    record = _optional(root.power, PowerPlans)
     if record is None:
         return {}
     sizes = {c.case_id: (len(c.tasks), c.scores.n_mutants if c.scores else None, len(c.subset_tasks)) for c in cases}

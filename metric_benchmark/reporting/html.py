@@ -57,7 +57,7 @@ def render_report(data: ReportData, *, base: str = "") -> str:
         base: path from the report to the evidence root, for links to trajectories.
     """
     script = _text("report.js")
-    views = [view_case(case, data.plans.get(case.case_id)) for case in data.cases]
+    views = [view_case(case, data.plans.get(case.case_id), data.settling.get(case.case_id)) for case in data.cases]
     return (
         _environment()
         .get_template("report.html.j2")

@@ -107,6 +107,8 @@ def describe_provenance(data: ReportData) -> list[tuple[str, str]]:
     if source is not None:
         lines.append(("Cases (SHA-256)", source.cases_sha256))
         lines += [(f"{name.capitalize()} settings (SHA-256)", digest) for name, digest in source.inputs.items()]
+    if data.plan_problem is not None:
+        lines.append(("Power plan", data.plan_problem))
     if data.manifest is not None:
         lines += [(f"Index of {case} (SHA-256)", entry.index_sha256) for case, entry in data.manifest.cases.items()]
     for entry in data.ledger:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from metric_benchmark.records.correlation import Correlation, MetricCorrelation, PowerPlan, Verdict
+from metric_benchmark.records.correlation import Correlation, MetricCorrelation, Settling, Verdict
 from metric_benchmark.reporting.table import words
 
 QUESTION = (
@@ -29,13 +29,13 @@ class Sentences:
     caveats: tuple[str, ...] = ()
 
 
-def describe_verdict(row: Mapping[str, Any], record: Correlation | None, plan: PowerPlan | None = None) -> Sentences:
+def describe_verdict(row: Mapping[str, Any], record: Correlation | None, settling: Settling | None = None) -> Sentences:
     """Puts one row of `summary_rows` into sentences.
 
     Args:
         row: the row.
         record: the correlation it came from.
-        plan: what the case's design could show, if that was simulated; it makes the way out concrete.
+        settling: what would settle the claim, if that was simulated; it makes the way out concrete.
     """
     metric = row["metric"] or "any metric"
     if record is None:
@@ -46,16 +46,19 @@ def describe_verdict(row: Mapping[str, Any], record: Correlation | None, plan: P
         answer=_answer(metric, found),
         numbers=_numbers(row, found),
         meaning=verdict.explanation or sentence(verdict.reason),
-        change=_change(verdict, plan),
+        change=_change(verdict, settling),
         caveats=_caveats(row, record, found),
     )
 
 
-def _change(verdict: Verdict, plan: PowerPlan | None) -> str:
+def _change(verdict: Verdict, settling: Settling | None) -> str:
     change = sentence(verdict.remedy)
-    if plan is None or verdict.verdict != "inconclusive":
+    if settling is None or verdict.verdict != "inconclusive":
         return change
-    return f"{change} Simulated for a design of this size: {plan.advice}."
+    return (
+        f"{change} Simulated: {settling.advice}. Whoever adds data after this look and looks again makes the claim "
+        "exploratory; a new experiment does not."
+    )
 
 
 def sentence(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from metric_benchmark.records.base import Defined, Undefined
-from metric_benchmark.records.correlation import Correlation, MetricCorrelation, Pair, PowerPlan
+from metric_benchmark.records.correlation import Correlation, MetricCorrelation, Pair, PowerPlan, Settling
 from metric_benchmark.records.coverage import MetricCoverage
 from metric_benchmark.records.scores import MutantScores
 from metric_benchmark.reporting import figures
@@ -111,12 +111,15 @@ class CaseView:
         return {pair.subset: pair for pair in self.case.correlation.pairs} if self.case.correlation else {}
 
 
-def view_case(case: CaseReport, plan: PowerPlan | None = None) -> CaseView:
+def view_case(
+    case: CaseReport, plan: PowerPlan | None = None, settling: Mapping[str, Settling] | None = None
+) -> CaseView:
     """Makes everything the report shows about one case; what is missing is left out.
 
     Args:
         case: its records.
         plan: what its design could show, if that was simulated.
+        settling: by metric, what would settle a claim that stayed open, if that was simulated.
     """
     scores = case.scores
     tasks: list[int] = []
@@ -132,7 +135,11 @@ def view_case(case: CaseReport, plan: PowerPlan | None = None) -> CaseView:
     warnings = [*(case.correlation.warnings if case.correlation else scores.warnings if scores else ())]
     return CaseView(
         case=case,
-        metrics=tuple(_view_metric(case, row, all_sizes, tasks, plan) for row in rows if row["metric"]),
+        metrics=tuple(
+            _view_metric(case, row, all_sizes, tasks, (settling or {}).get(row["metric"]))
+            for row in rows
+            if row["metric"]
+        ),
         kills=kills,
         task_order=tuple(tasks),
         mutant_order=tuple(mutants),
@@ -199,7 +206,7 @@ def _signed_minimum(found: MetricCorrelation) -> float | None:
 
 
 def _view_metric(
-    case: CaseReport, row: Mapping[str, Any], sizes: Sequence[int], order: Sequence[int], plan: PowerPlan | None
+    case: CaseReport, row: Mapping[str, Any], sizes: Sequence[int], order: Sequence[int], settling: Settling | None
 ) -> MetricView:
     name, record = row["metric"], case.correlation
     measured = case.coverage.metrics.get(name) if case.coverage else None
@@ -207,7 +214,7 @@ def _view_metric(
     return MetricView(
         row=row,
         is_exploratory=found is None or found.verdict.minimum_effect is None,
-        sentences=describe_verdict(row, record, plan),
+        sentences=describe_verdict(row, record, settling),
         points=_draw_points(case, record, measured, name, sizes) if record and measured else PointFigures(),
         cover=_draw_cover(case, measured, name, order) if measured else CoverFigure(),
         estimates=list_estimates(found) if found else (),

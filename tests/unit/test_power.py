@@ -8,14 +8,15 @@ import pytest
 
 from metric_benchmark import power
 from metric_benchmark.config.models import KillRuleConfig, ScoringConfig
-from metric_benchmark.correlation.planning import Design, simulate_power, smallest_detectable_effect
+from metric_benchmark.correlation.planning import Claim, Design, link_of, simulate_power, smallest_detectable_effect
 from metric_benchmark.correlation.worlds import ItemWorld, draw_membership
-from metric_benchmark.power import plan_power, single_changes
+from metric_benchmark.power import plan_power, plan_settling, single_changes
 from metric_benchmark.records.correlation import PowerPoint
 
 SIZES = (4, 8, 12, 16)
 EXACT = ScoringConfig(kill_rule=KillRuleConfig(name="exact"))
 DETERMINISTIC = ScoringConfig(kill_rule=KillRuleConfig(name="deterministic"))
+TEST_ONLY = Claim()
 
 
 def unseen(faults, _rng):
@@ -27,29 +28,50 @@ def test_trials_of_a_design():
     assert design.n_trials == 40 * (20 + 5 + 2 * 10 + 20 * 10)
 
 
-def test_without_a_link_the_test_rejects_about_as_often_as_it_may():
+def simulated(design, link, claim=TEST_ONLY, seed=1, n=60):
+    return simulate_power(design, ItemWorld(link=link), unseen, claim, seed=seed, n_simulations=n)
+
+
+def test_without_a_link_no_more_is_supported_than_alpha_allows():
     design = Design(20, 10, 40, SIZES)
-    none = simulate_power(design, ItemWorld(link=0.0), unseen, seed=1, n_simulations=200, n_replicates=99)
+    none = simulated(design, 0.0, n=200)
     assert none.power < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
-    strong = simulate_power(design, ItemWorld(link=1.0), unseen, seed=1, n_simulations=60, n_replicates=99)
+    strong = simulated(design, 1.0)
     assert strong.power > none.power + 0.2
     assert strong.effect > 0.2
 
 
-def test_more_mutants_and_attempts_give_more_power():
-    small, large = (
-        simulate_power(Design(20, m, 60, SIZES), ItemWorld(), unseen, seed=2, n_simulations=60, n_replicates=99)
-        for m in (5, 30)
-    )
+def test_more_mutants_give_more_power():
+    small, large = (simulated(Design(20, m, 60, SIZES), 1.0, seed=2) for m in (5, 30))
     assert large.power > small.power
 
 
-def test_verdicts_are_counted_on_request():
-    point = simulate_power(
-        Design(40, 20, 100, SIZES), ItemWorld(), unseen, seed=3, n_simulations=20, n_replicates=99, with_verdicts=True
-    )
-    assert 0 < point.p_supported <= point.power
-    assert point.p_refuted <= 0.2
+def test_power_is_of_the_decision_its_level_its_minimum_effect_and_its_family():
+    design = Design(20, 10, 60, SIZES)
+    alone = simulated(design, 1.0)
+    for harder in (Claim(alpha=0.01), Claim(minimum_effect=0.5), Claim(n_family=8)):
+        assert simulated(design, 1.0, harder).power < alone.power - 0.1
+    # With so few permutations no p-value times eight is small enough, whatever the link.
+    assert simulated(design, 1.0, Claim(n_family=8, replicates=100)).power == 0.0
+
+
+def test_a_claim_is_refuted_where_there_is_nothing_and_the_minimum_effect_is_large():
+    found = simulated(Design(40, 20, 100, SIZES), 0.0, Claim(minimum_effect=0.4), n=20)
+    assert found.p_refuted > 0.7
+    assert found.power == 0.0
+
+
+def test_permutations_are_enough_for_the_family_and_no_more_than_the_analysis_does():
+    assert Claim().n_simulated_replicates == 199
+    # Ten permutations below the level of the family: 10 * 4 / .05, less the observed one.
+    assert Claim(n_family=4).n_simulated_replicates == 799
+    assert Claim(n_family=40).n_simulated_replicates == 2000
+    assert Claim(n_family=4, replicates=100).smallest_p == pytest.approx(4 / 101)
+
+
+def test_the_link_that_shows_as_an_effect_lies_between_those_around_it():
+    curve = [point(0.2, 0.1).model_copy(update={"link": 0.5}), point(0.6, 0.3)]
+    assert [link_of(effect, curve) for effect in (-0.2, 0.05, 0.2, 0.9)] == pytest.approx([0.0, 0.25, 0.75, 1.0])
 
 
 def point(power, effect):
@@ -65,13 +87,13 @@ def test_smallest_detectable_effect_lies_between_the_points_around_the_target():
 
 def test_a_plan_compares_ways_to_spend_money():
     design = Design(20, 10, 60, SIZES, n_baseline=5, n_mutant=5)
-    plan = plan_power(design, EXACT, seed=1, n_simulations=10)
+    plan = plan_power(design, EXACT, TEST_ONLY, seed=1, n_simulations=10)
     singles = [option.change for option in plan.options if " + " not in option.change]
     assert set(singles) == {change for change, _ in single_changes(design, EXACT)}
     assert all(option.extra_trials == option.n_trials - design.n_trials for option in plan.options)
     assert min(plan.options, key=lambda o: o.extra_trials).change == "200 subsets"
     assert [p.link for p in plan.curve] == [0.25, 0.5, 0.75, 1.0]
-    assert plan == plan_power(design, EXACT, seed=1, n_simulations=10)
+    assert plan == plan_power(design, EXACT, TEST_ONLY, seed=1, n_simulations=10)
     assert plan.advice.startswith("power is")
 
 
@@ -81,29 +103,55 @@ def test_changes_are_combined_until_power_suffices_beginning_with_what_is_free_o
         return point(power, 0.3)
 
     monkeypatch.setattr(power, "simulate_power", simulated)
-    plan = plan_power(Design(20, 8, 60, SIZES), DETERMINISTIC)
+    plan = plan_power(Design(20, 8, 60, SIZES), DETERMINISTIC, TEST_ONLY)
     assert [(o.change, round(o.power, 2)) for o in plan.options] == [
         ("200 subsets", 0.4), ("40 tasks", 0.4), ("20 mutants", 0.45),
         ("200 subsets + 20 mutants", 0.65), ("200 subsets + 20 mutants + 40 tasks", 0.85),
     ]  # fmt: skip
     assert plan.advice == (
         "power is 0.20, that is, a true link is found in 20% of such experiments; the cheapest combination tried that "
-        "reaches 0.8 and allows a verdict is 200 subsets + 20 mutants + 40 tasks (660 trials more, power 0.85)"
+        "reaches 80% and allows a verdict is 200 subsets + 20 mutants + 40 tasks (660 trials more: 85%)"
     )
     # With 8 mutants no verdict is possible, whatever the power.
     monkeypatch.setattr(power, "simulate_power", lambda *_args, **_more: point(0.9, 0.3))
-    advice = plan_power(Design(20, 8, 200, SIZES), DETERMINISTIC).advice
-    assert "; the cheapest single change that reaches 0.8 and allows a verdict is 20 mutants (240 trials" in advice
+    advice = plan_power(Design(20, 8, 200, SIZES), DETERMINISTIC, TEST_ONLY).advice
+    assert "; the cheapest single change that reaches 80% and allows a verdict is 20 mutants (240 trials" in advice
+
+
+def test_what_settles_a_claim_counts_both_verdicts_at_the_link_that_shows_as_what_was_estimated(monkeypatch):
+    links = []
+
+    def simulated(of, world, *_args, **_more):
+        links.append(world.link)
+        return point(0.1, 0.3).model_copy(update={"p_refuted": 0.2 + 0.6 * (of.n_mutants >= 60)})
+
+    monkeypatch.setattr(power, "simulate_power", simulated)
+    curve = [point(0.1, 0.15).model_copy(update={"link": 0.5}), point(0.5, 0.3)]
+    found = plan_settling(
+        Design(40, 30, 200, SIZES), DETERMINISTIC, Claim(minimum_effect=0.25), 0.075, curve, n_simulations=25
+    )
+    assert set(links) == {0.25}
+    assert (found.share, found.stderr) == (pytest.approx(0.3), pytest.approx(np.sqrt(0.3 * 0.7 / 25)))
+    assert found.advice == (
+        "if the association is +0.07, 30% of experiments of this size either support or refute that it is at least "
+        "0.25; the cheapest single change that reaches 80% and allows a verdict is 60 mutants (1200 trials more: 90%)"
+    )
 
 
 def test_notes_name_what_no_power_can_repair():
-    plan = plan_power(Design(12, 6, 30, (2, 4)), DETERMINISTIC, n_simulations=2, with_options=False)
+    claim = Claim(minimum_effect=0.9, n_family=8, replicates=100)
+    plan = plan_power(Design(12, 6, 30, (2, 4)), DETERMINISTIC, claim, n_simulations=2, with_options=False)
+    strongest = max(point.effect for point in plan.curve)
     assert plan.notes == [
         "12 tasks: below 20 every verdict is inconclusive",
         "6 mutants: below 10 every verdict is inconclusive",
+        "100 permutations give no adjusted p-value below 0.0792 to one of 8 claims, so nothing can be supported at "
+        "0.05; set `correlation.replicates` to 160 or more",
+        f"even the strongest link that was simulated shows as {strongest:.2f}, less than the minimum effect 0.9",
     ]
     assert plan.options == []
-    weak = plan_power(Design(20, 10, 30, (2, 4), n_baseline=2, n_mutant=2), EXACT, n_simulations=2, with_options=False)
+    design = Design(20, 10, 30, (2, 4), n_baseline=2, n_mutant=2)
+    weak = plan_power(design, EXACT, TEST_ONLY, n_simulations=2, with_options=False)
     assert "no task can ever kill a mutant" in weak.notes[0]
 
 

@@ -91,3 +91,9 @@ def execute(project) -> Callable[..., Path]:
         return Path(name)
 
     return call
+
+
+@pytest.fixture
+def fails(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Changes which tasks a variant fails in evidence that is made afterwards."""
+    return lambda variant, *tasks: monkeypatch.setitem(FAILS, variant, list(tasks))

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import xml.etree.ElementTree as ET
+from html import unescape
 from pathlib import Path
 
 import pytest
 
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import lock_root
+from metric_benchmark.pipeline import planning
 
 GATES = "gates: {accept: [inconclusive, not_tested], metrics: [suite_size], min_suite_score: 0.5}\n"
 
@@ -127,9 +131,7 @@ def test_evidence_of_trials_is_not_written_over(run, execute, project, matrices)
 @pytest.fixture
 def quick(monkeypatch):
     """Simulates few experiments."""
-    from metric_benchmark import power
-
-    monkeypatch.setattr(power.plan_power, "__kwdefaults__", {**power.plan_power.__kwdefaults__, "n_simulations": 4})
+    monkeypatch.setattr(planning, "N_SIMULATIONS", 4)
 
 
 def test_a_plan_with_power_says_what_the_design_can_show(run, project, quick):
@@ -180,12 +182,102 @@ def test_a_plot_of_a_format_there_is_not_is_refused_before_anything_is_read(run,
     assert f"{name}: {found}; expected .svg or .png" in " ".join(ended.err.split())
 
 
-def test_a_claim_that_stays_open_gets_a_plan_of_what_would_settle_it(run, execute, project, quick):
-    claim = "correlation:\n  hypotheses:\n    - {metric: suite_size, minimum_effect: 0.2}\n"
-    project.write("analysis.yaml", project.read("analysis.yaml") + claim)
-    execute("out")
-    assert run("run-experiment", "exp", "--results", "out", "--json").json["rows"][0]["verdict"] == "inconclusive"
-    report = Path("out/report.html").read_text()
-    assert "3 tasks: below 20 every verdict is inconclusive" in report
-    assert "<td>20 mutants</td>" in report
-    assert "Simulated for a design of this size: power is 0.00, that is, " in report
+@pytest.fixture
+def wider(project, execute, fails):
+    """Makes the evidence of nine tasks, of which mutants fail some; all subsets have three tasks."""
+    tasks = ["alpha", "beta", "gamma", *(f"t{n}" for n in range(6))]
+    for task in tasks[3:]:
+        shutil.copytree(project.folder / "tasks/alpha", project.folder / "tasks" / task)
+    listed = "".join(f"  - {{id: {task}, path: tasks/{task}}}\n" for task in tasks[3:])
+    project.edit("case.yaml", ("baseline:\n", f"{listed}baseline:\n"))
+    chosen = [tasks[n] for n in (0, 3, 6)], [tasks[n] for n in (1, 4, 7)], [tasks[n] for n in (2, 5, 8)], tasks[3:6]
+    subsets = "".join(f"  - {{id: s{n}, tasks: [{', '.join(names)}]}}\n" for n, names in enumerate(chosen))
+    project.write("subsets.yaml", f"schema: metric-benchmark/subsets/v1\nsubsets:\n{subsets}")
+    project.sign()
+    fails("short", "alpha", "t0")
+    fails("idle", "beta", "t4")
+
+    def claim(metric):
+        claim = f"correlation:\n  seed: 4\n  hypotheses:\n    - {{metric: {metric}, minimum_effect: 0.3}}\n"
+        project.edit("analysis.yaml", ("  - {name: suite_size}\n", f"  - {{name: {metric}}}\n{claim}"))
+        execute("out")
+
+    return claim
+
+
+def settle(run):
+    """Analyses the evidence; returns its row, what would settle the claim as kept, and the report as plain text."""
+    ended = run("run-experiment", "exp", "--results", "out", "--json")
+    (row,) = ended.json["rows"]
+    power = json.loads(Path("out/power.json").read_text()) if Path("out/power.json").exists() else None
+    return row, power, unescape(Path("out/report.html").read_text()), ended.err
+
+
+def test_a_claim_that_stays_open_for_want_of_data_is_told_what_would_settle_it(run, wider, quick, monkeypatch):
+    wider("synthetic")
+    row, power, report, _ = settle(run)
+    assert (row["verdict"], "fewer than 20 tasks" in row["reason"]) == ("inconclusive", True)
+    settling = power["settling"]["desk"]["synthetic"]
+    assert (settling["effect"], settling["minimum_effect"]) == (row["calibrated"], 0.3)
+    assert [option["change"] for option in settling["options"]][3:] == [
+        "200 subsets + 40 tasks", "200 subsets + 40 tasks + 20 mutants"
+    ]  # fmt: skip
+    start = f"if the association is {row['calibrated']:+.2f}, {settling['share']:.0%} of experiments of this size "
+    assert settling["advice"].startswith(f"{start}either support or refute that it is at least 0.3")
+    assert f"Simulated: {settling['advice']}." in report
+    assert "9 tasks: below 20 every verdict is inconclusive" in report
+    # What was simulated is kept.
+    monkeypatch.setattr(planning, "plan_settling", None)
+    monkeypatch.setattr(planning, "plan_power", None)
+    assert settle(run)[1] == power
+
+
+def test_a_claim_that_no_data_could_settle_is_told_so_and_nothing_is_simulated(run, wider, quick):
+    wider("suite_size")
+    row, power, report, _ = settle(run)
+    assert (row["verdict"], row["reason"]) == ("inconclusive", "constant_coverage")
+    assert power is None
+    assert "Use smaller subsets, or a metric with more items." in report
+    assert "Simulated:" not in report
+
+
+def test_a_damaged_plan_counts_as_none_and_is_told_once(run, wider, quick):
+    wider("synthetic")
+    row, power, _, _ = settle(run)
+    path = Path("out/power.json")
+    path.write_text(path.read_text().replace('"seed":4', '"seed":5'))
+    ended = run("report", "out")
+    assert (ended.status, ended.err.count("warning: no power plan is shown: ")) == (0, 1)
+    assert f"{path.absolute()}: damaged" in ended.err
+    assert "no power plan is shown" in Path("out/report.html").read_text()
+    path.write_bytes(b"\xff{")
+    again, simulated, report, err = settle(run)
+    assert (again, simulated, err.count("no power plan is shown")) == (row, power, 1)
+    assert "no power plan is shown" not in report
+
+
+def test_a_plan_of_other_code_or_of_fewer_simulations_is_not_taken(run, project, quick, monkeypatch):
+    def plan():
+        return "simulating" in run("plan", "exp", "--power", "--output", "out").err
+
+    assert [plan(), plan()] == [True, False]
+    monkeypatch.setattr(planning, "N_SIMULATIONS", 5)
+    assert [plan(), plan()] == [True, False]
+    other = planning.implementation("planning").model_copy(update={"stage_sha256": "0" * 64})
+    monkeypatch.setattr(planning, "implementation", lambda _stage: other)
+    assert [plan(), plan()] == [True, False]
+    Path("out/power.json").write_text("[]")
+    ended = run("plan", "exp", "--power", "--output", "out")
+    assert (ended.status, ended.err.count("warning: no power plan is shown")) == (0, 1)
+    assert not plan()
+
+
+def test_a_plan_is_of_the_strictest_claim_in_its_family(run, project, quick):
+    claims = "correlation:\n  hypotheses:\n    - {metric: suite_size, minimum_effect: 0.2, alpha: 0.1}\n"
+    claims += "    - {metric: synthetic, minimum_effect: 0.3, alpha: 0.02}\n"
+    project.edit(
+        "analysis.yaml", ("  - {name: suite_size}\n", f"  - {{name: suite_size}}\n  - {{name: synthetic}}\n{claims}")
+    )
+    power = run("plan", "exp", "--power", "--json").json["power"]["desk"]
+    assert (power["alpha"], power["minimum_effect"], power["n_family"]) == (0.02, 0.3, 2)
+    assert "power at alpha = 0.02, minimum effect 0.3, one of 2 claims, simulated" in run("plan", "exp", "--power").out

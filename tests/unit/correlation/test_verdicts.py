@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from metric_benchmark.correlation import decide
 from metric_benchmark.correlation.inference import FEW_DOMINATORS, FEW_MUTANTS, FEW_TASKS, MANY_UNDEFINED
-from metric_benchmark.correlation.verdicts import _MEANINGS, adjust_family, blocked, not_tested
+from metric_benchmark.correlation.verdicts import (
+    _MEANINGS,
+    _WANT_OF_DATA,
+    adjust_family,
+    blocked,
+    more_data_could_settle,
+    not_tested,
+)
 from metric_benchmark.multiplicity import adjust_holm
 from metric_benchmark.records.correlation import Calibrated
 
@@ -104,7 +111,14 @@ def test_one_case_alone_never_claims_more_than_all_cases_together(mine, others):
 
 
 def test_limits_have_words_for_everyone():
-    assert {FEW_DOMINATORS, FEW_MUTANTS, FEW_TASKS, MANY_UNDEFINED} <= set(_MEANINGS)
+    assert {FEW_DOMINATORS, FEW_MUTANTS, FEW_TASKS, MANY_UNDEFINED} <= _WANT_OF_DATA < set(_MEANINGS)
     assert all(meaning and remedy for meaning, remedy in _MEANINGS.values())
     assert blocked("2 of 2 controls were killed").reason == "kills are noise"
     assert not_tested("x").verdict == "not_tested"
+
+
+def test_only_want_of_data_is_settled_by_more_of_it():
+    assert more_data_could_settle([])
+    assert more_data_could_settle([FEW_TASKS, FEW_MUTANTS])
+    assert not more_data_could_settle([FEW_TASKS, "metric is opaque"])
+    assert not more_data_could_settle(["constant_coverage"])
