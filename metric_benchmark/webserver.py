@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from metric_benchmark.errors import ConfigError, ExecutionError
@@ -29,6 +31,10 @@ _ASSETS = """
 } }
 """
 _KEYS = "query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode { partitionKeys } } }"
+_RESOURCE = """
+query($selector: ResourceSelector!) { topLevelResourceDetailsOrError(resourceSelector: $selector) {
+  ... on ResourceDetails { configuredValues { key value type } } } }
+"""
 _RELOAD = """
 mutation($name: String!) { reloadRepositoryLocation(repositoryLocationName: $name) {
   __typename ... on WorkspaceLocationEntry { locationOrLoadError { __typename ... on PythonError { message } } }
@@ -62,6 +68,7 @@ type Key = tuple[str, ...]
 class Location:
     """The assets of one experiment: their keys by name, and the code location that has them."""
 
+    experiment: str
     name: str
     repository: str
     assets: Mapping[str, Key]
@@ -169,11 +176,44 @@ class WebServer:
         keys = {node["assetKey"]["path"][-1]: tuple(node["assetKey"]["path"]) for node in own}
         inputs = tuple(tuple(node["assetKey"]["path"]) for node in own if node["isObservable"])
         return Location(
+            experiment,
             location,
             repository["name"],
             {name: key for name, key in keys.items() if key not in inputs},
             inputs,
         )
+
+    def check_evidence(self, location: Location, output: Path, run_id: str) -> None:
+        """Checks that what is launched writes this evidence, and under this run's id.
+
+        Settings the host takes from its own environment are not known here, and are not compared.
+
+        Raises:
+            ConfigError: it is other evidence or another run.
+        """
+        selector = {
+            "repositoryLocationName": location.name,
+            "repositoryName": location.repository,
+            "resourceName": "experiment",
+        }
+        answer: dict[str, Any] = self.ask(_RESOURCE, selector=selector)["topLevelResourceDetailsOrError"]
+        values: list[dict[str, str]] = answer.get("configuredValues") or []
+        served: dict[str, Any] = {v["key"]: json.loads(v["value"]) for v in values if v["type"] == "VALUE"}
+        problems: list[str] = []
+        theirs = served.get("output")
+        if theirs is not None and os.path.realpath(theirs) != os.path.realpath(output):
+            problems.append(
+                f"{self.url}: has this experiment's evidence in {theirs}, not in {output}, which says nothing about "
+                f"what is missing there; give --output {theirs}, on the machine or in the container that has it"
+            )
+        if "run_id" not in {v["key"] for v in values} and values:
+            served["run_id"] = location.experiment
+        if (theirs := served.get("run_id")) is not None and theirs != run_id:
+            problems.append(
+                f"{self.url}: runs this experiment as {theirs!r}, not as {run_id!r}; give --run-id {theirs}"
+            )
+        if problems:
+            raise ConfigError(problems)
 
     def partition_keys(self, key: Key) -> list[str]:
         """Returns the partition keys of an asset as the server knows them."""

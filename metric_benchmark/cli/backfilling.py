@@ -85,7 +85,8 @@ def backfill(
 ) -> None:
     """Launches a Dagster backfill of what is missing, failed or stale, and follows it.
 
-    The partitions are those `metric-benchmark status` lists, with all that depends on them. An interrupt ends the
+    The partitions are those `metric-benchmark status` lists, with all that depends on them; a server that has the
+    experiment write other evidence, or under another run id, is refused. An interrupt ends the
     watching only; the backfill goes on and can be cancelled in Dagster's UI.
     """
     from metric_benchmark.errors import ExecutionError
@@ -104,6 +105,7 @@ def backfill(
         return
     server = WebServer(url)
     location = server.find(run.experiment.name)
+    server.check_evidence(location, run.root.path, run.run_id)
     unknown = sorted(
         set(selection.get("raw_results") or ()) - set(server.partition_keys(location.assets["raw_results"]))
     )

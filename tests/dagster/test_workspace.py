@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -13,6 +14,7 @@ from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster_graphql.schema import create_schema
 
 from metric_benchmark.errors import ConfigError
+from metric_benchmark.webserver import WebServer
 from metric_benchmark_dagster.home import prepare_home, read_nightly
 from metric_benchmark_dagster.nightly import Nightly
 from metric_benchmark_dagster.workspace import Served, check_served, write_workspace
@@ -24,6 +26,20 @@ _QUERY = """
       assetNodes { assetKey { path } dependencyKeys { path } tags { key value } }
       schedules { name } sensors { name } } } } } } } }
 """
+
+
+class InProcess(WebServer):
+    """Asks a schema as the launch command asks a web server."""
+
+    def __init__(self, process: WorkspaceProcessContext) -> None:
+        super().__init__()
+        self._process = process
+
+    def ask(self, query: str, **variables: Any) -> dict[str, Any]:
+        context = self._process.create_request_context()
+        result = create_schema().execute(query, context_value=context, variables=variables)
+        assert not result.errors, result.errors
+        return result.data
 
 
 def named(small: ModuleType, folder: Path, name: str) -> Served:
@@ -41,6 +57,15 @@ def test_two_experiments_are_served_side_by_side(small: ModuleType, tmp_path: Pa
         WorkspaceProcessContext(instance, WorkspaceFileTarget([str(workspace)])) as process,
     ):
         result = create_schema().execute(_QUERY, context_value=process.create_request_context())
+        server = InProcess(process)
+        for one in served:
+            server.check_evidence(server.find(one.name), one.output, one.name)
+        with pytest.raises(ConfigError) as refused:
+            server.check_evidence(server.find("first"), served[1].output, "mine")
+    assert [str(problem).partition(", not ")[0] for problem in refused.value.problems] == [
+        f"{server.url}: has this experiment's evidence in {served[0].output}",
+        f"{server.url}: runs this experiment as 'first'",
+    ]
     assert not result.errors, result.errors
     entries = {
         entry["name"]: entry["locationOrLoadError"] for entry in result.data["workspaceOrError"]["locationEntries"]

@@ -7,6 +7,7 @@ import http.server
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,6 +83,8 @@ class Dagster(http.server.BaseHTTPRequestHandler):
 
     asked: list[Any]
     ends: list[str]
+    #: How the resource that names the evidence is configured.
+    served: list[tuple[str, str, str]]
     #: What it answers instead, status and body, to the next who ask with this word in their query.
     fails: list[tuple[int, str]]
     fails_at: str = "partitionBackfillOrError"
@@ -106,6 +109,9 @@ class Dagster(http.server.BaseHTTPRequestHandler):
                     node(name, "small") for name in (*STAGES, "execution_manifest", "report", "variant_inputs")
                 ]
             }
+        if "topLevelResourceDetailsOrError" in query:
+            values = [dict(zip(("key", "value", "type"), one, strict=True)) for one in self.served]
+            return {"topLevelResourceDetailsOrError": {"configuredValues": values}}
         if "partitionKeys" in query:
             return {"assetNodeOrError": {"partitionKeys": ["desk|baseline", "desk|control-1", "desk|short"]}}
         if "reloadRepositoryLocation" in query:
@@ -141,6 +147,7 @@ def node(name: str, experiment: str) -> dict[str, Any]:
 @pytest.fixture
 def dagster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     handler = type("Handler", (Dagster,), {"asked": [], "ends": ["REQUESTED", "COMPLETED_SUCCESS"], "fails": []})
+    handler.served = [("output", json.dumps(str(Path("out").absolute())), "VALUE")]
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr("metric_benchmark.webserver.time.sleep", lambda _: None)
@@ -157,6 +164,7 @@ def test_it_reloads_for_a_new_variant_observes_launches_and_follows(run, project
     assert ended.json["assets"][0]["n_done"] == 3
     words = (
         "assetNodes",
+        "topLevelResource",
         "partitionKeys",
         "reload",
         "launchPipeline",
@@ -166,10 +174,10 @@ def test_it_reloads_for_a_new_variant_observes_launches_and_follows(run, project
     )
     kinds = [next(word for word in words if word in asked["query"]) for asked in dagster.asked]
     assert kinds == [
-        "assetNodes", "partitionKeys", "reload", "launchPipeline", "runOrError", "launchPartition",
+        "assetNodes", "topLevelResource", "partitionKeys", "reload", "launchPipeline", "runOrError", "launchPartition",
         "partitionBack", "partitionBack",
     ]  # fmt: skip
-    params = dagster.asked[5]["variables"]["params"]
+    params = dagster.asked[6]["variables"]["params"]
     assert params["partitionsByAssets"][0] == {
         "assetKey": {"path": ["raw_results"]},
         "partitions": {"ranges": [{"start": "desk|idle", "end": "desk|idle"}]},
@@ -182,6 +190,37 @@ def test_a_backfill_with_failures_ends_with_the_status_of_incomplete_execution(r
     assert ended.status == 4
     assert "ended as COMPLETED_FAILED: 1 of 4 partitions failed" in ended.err
     assert ended.out.splitlines()[1].split() == ["raw_results", "4", "3", "1"]
+
+
+OTHER = "http://x: has this experiment's evidence in /srv/out, not in {out}, which says nothing about what is missing "
+SERVED = {
+    "another folder": (
+        [("output", '"/srv/out"', "VALUE")],
+        [f"{OTHER}there; give --output /srv/out, on the machine or in the container that has it"],
+    ),
+    "another run": (
+        [("output", '"{out}"', "VALUE"), ("run_id", '"mine"', "VALUE")],
+        ["http://x: runs this experiment as 'mine', not as 'small'; give --run-id mine"],
+    ),
+    "a link to the folder": ([("output", '"{out}-link"', "VALUE")], []),
+    "what its environment says": ([("output", "OUT", "ENV_VAR"), ("run_id", "RUN", "ENV_VAR")], []),
+}
+
+
+@pytest.mark.parametrize(("served", "expected"), SERVED.values(), ids=SERVED)
+def test_a_server_of_other_evidence_is_refused(run, project, dagster, served, expected):
+    out = Path("out").absolute()
+    Path("out-link").symlink_to("out")
+    dagster.served = [(key, value.format(out=out), kind) for key, value, kind in served]
+    ended = run("backfill", "exp", "--output", "out", "--url", dagster.url)
+    assert ended.errors == [text.format(out=out).replace("http://x", dagster.url) for text in expected]
+    assert ended.status == (2 if expected else 0)
+    assert any("launchPartitionBackfill" in asked["query"] for asked in dagster.asked) is not bool(expected)
+
+
+def test_a_run_of_another_name_is_refused_by_a_server_that_names_none(run, project, dagster):
+    ended = run("backfill", "exp", "--output", "out", "--run-id", "mine", "--url", dagster.url)
+    assert ended.errors == [f"{dagster.url}: runs this experiment as 'small', not as 'mine'; give --run-id small"]
 
 
 def test_a_dry_run_asks_nobody(run, project):
