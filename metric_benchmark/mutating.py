@@ -23,6 +23,12 @@ from metric_benchmark.variants import harbor_agent
 _MOST_ID = 60
 
 
+class WrittenOperator(OperatorSpec):
+    """An operator as it is written outside a case file: beside it may stand the id of its mutant."""
+
+    id: str | None = None
+
+
 @dataclass(frozen=True)
 class NewMutant:
     """A mutant to be made by an operator of the catalogue; without an id it gets one that says what it is."""

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,57 +95,62 @@ def _requests(
     """Returns what is asked for; nothing is matched by its place: options beside an operator are for it alone."""
     from metric_benchmark.mutating import NewMutant
 
-    found = [_operator(text) for text in operators]
     beside = [option for option, given in (("--params", params), ("--seed", seeds), ("--id", name)) if given]
-    if beside and (len(found) > 1 or _is_mapping(operators[0])):
+    if beside and (len(operators) > 1 or _is_mapping(operators[0])):
         raise typer.BadParameter(
             "goes with a single operator given by name; say it in each --operator: "
             "'{name: tool_removal, params: {commands: [cat]}, seed: 7, id: no-cat}'",
             param_hint=beside[0],
         )
     if not beside:
-        return found
-    given = [_mapping(text, "--params", "{max_actions: 3}") for text in params] or [{}]
-    made = [NewMutant(found[0].operator, one, seed, name) for one in given for seed in seeds or [0]]
+        return _each(operators, "--operator", _operator)
+    given = _each(params, "--params", _parameters) or [{}]
+    made = [NewMutant(operators[0], one, seed, name) for one in given for seed in seeds or [0]]
     if name is not None and len(made) > 1:
         raise typer.BadParameter(f"{len(made)} mutants are asked for, and an id names one", param_hint="--id")
     return made
 
 
-def _operator(text: str) -> NewMutant:
-    from pydantic import ValidationError
+def _each[T](texts: Sequence[str], option: str, read: Callable[[str, str], T]) -> list[T]:
+    """Reads what an option was given, each time it was given.
 
-    from metric_benchmark.config.models import OperatorSpec
-    from metric_benchmark.mutating import NewMutant
+    Raises:
+        ConfigError: with all that is wrong, each with its line; of several, each with its number.
+    """
+    from metric_benchmark.errors import ConfigError, Problem
+
+    read_ones: list[T] = []
+    problems: list[Problem] = []
+    for number, text in enumerate(texts, start=1):
+        try:
+            read_ones.append(read(text, option if len(texts) == 1 else f"{option} {number}"))
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+    return read_ones
+
+
+def _operator(text: str, shown: str) -> NewMutant:
+    from metric_benchmark.config import parse_model
+    from metric_benchmark.config.yaml_source import parse_yaml
+    from metric_benchmark.mutating import NewMutant, WrittenOperator
 
     if not _is_mapping(text):
         return NewMutant(text, {})
-    fields = _mapping(text, "--operator", "{name: action_budget, params: {max_actions: 3}}")
-    name = fields.pop("id", None)
-    try:
-        operator = OperatorSpec.model_validate(fields)
-    except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False))
-        raise typer.BadParameter(
-            f"{text!r}: {wrong}; expected name, and maybe params, seed and id", param_hint="--operator"
-        ) from None
-    return NewMutant(operator.name, operator.params, operator.seed, None if name is None else str(name))
+    source = parse_yaml(Path(shown), os.fsencode(text), shown, such_as="name")
+    found = parse_model(source, WrittenOperator)
+    return NewMutant(found.name, found.params, found.seed, found.id)
 
 
 def _is_mapping(text: str) -> bool:
     return text.lstrip().startswith("{")
 
 
-def _mapping(text: str, option: str, example: str) -> dict[str, Any]:
-    import yaml
+def _parameters(text: str, shown: str) -> dict[str, Any]:
+    from metric_benchmark.config.yaml_source import parse_yaml
 
-    try:
-        value: Any = yaml.safe_load(text)
-    except yaml.YAMLError:
-        value = text
-    if not isinstance(value, dict):
-        raise typer.BadParameter(f"{text!r} is not a YAML mapping; write it like {example!r}", param_hint=option)
-    return {str(key): item for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return parse_yaml(Path(shown), os.fsencode(text), shown, such_as="max_actions").value
 
 
 def _difference(done: Mutated) -> str:

@@ -223,8 +223,8 @@ def read_yaml(path: Path, shown: str | None = None) -> YamlSource:
     return parse_yaml(path, data, shown)
 
 
-def parse_yaml(path: Path, data: bytes, shown: str) -> YamlSource:
-    """Parses what a YAML file of ours holds, or shall hold; see `read_yaml`."""
+def parse_yaml(path: Path, data: bytes, shown: str, *, such_as: str = "schema") -> YamlSource:
+    """Parses what a YAML file of ours holds, or shall hold; see `read_yaml`. `such_as` is a key it may have."""
     if len(data) > MAX_BYTES:
         raise ConfigError(Problem(shown, f"{len(data)} bytes; expected at most {MAX_BYTES}"))
     try:
@@ -243,5 +243,5 @@ def parse_yaml(path: Path, data: bytes, shown: str) -> YamlSource:
         raise ConfigError([Problem(f"{shown}:{line}", message) for line, message in sorted(loader.refused)])
     if not isinstance(value, dict):
         found = {list: "a list", type(None): "an empty file"}.get(type(value), f"a {type(value).__name__}")  # pyright: ignore[reportUnknownArgumentType]
-        raise ConfigError(Problem(f"{shown}:1", f"found {found}; expected a mapping with keys such as `schema:`"))
+        raise ConfigError(Problem(f"{shown}:1", f"found {found}; expected a mapping with keys such as `{such_as}:`"))
     return YamlSource(path, shown, digest_bytes(data), value, loader.lines)

@@ -107,16 +107,23 @@ def test_an_operator_that_cannot_act_on_the_agent_is_refused_with_the_reason(pro
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--operator", "action_budget", "--params", "max_actions=3"], "'max_actions=3' is not a YAML mapping"),
+        (
+            ["--operator", "action_budget", "--params", "max_actions=3"],
+            "--params:1: found a str; expected a mapping with keys such as `max_actions:`",
+        ),
         (["--operator", "a", "--operator", "b", "--params", "{}"], "--params: goes with a single operator given by"),
         (["--operator", "a", "--operator", "b", "--seed", "1"], "--seed: goes with a single operator given by name"),
         (
             ["--operator", "{name: a}", "--params", "{}"],
             "--params: goes with a single operator given by name; say it in",
         ),
-        (["--operator", "{nam: a}"], "name: Field required; nam: Extra inputs are not permitted; expected name, and"),
-        (["--operator", "{name: a, seed: x}"], "seed: Input should be a valid integer"),
-        (["--operator", "{name: [a"], "is not a YAML mapping; write it like '{name: action_budget, params"),
+        (["--operator", "{nam: a}"], "--operator:1: nam: unknown key; did you mean `name`?"),
+        (["--operator", "{name: a,\n name: b}"], "--operator:2: "),
+        (["--operator", "a", "--params", "{n: 010}"], "--params:1: found 010, which YAML reads as 8"),
+        (["--operator", "{name: a, id: 5}"], "--operator:1: id: found 5; expected a text"),
+        (["--operator", "a", "--operator", "{name: 1}"], "--operator 2:1: name: found 1; expected a text"),
+        (["--operator", "{name: a, seed: x}"], "--operator:1: seed: found 'x'; expected a whole number"),
+        (["--operator", "{name: [a"], "--operator:1: not valid YAML: "),
         (
             ["--operator", "a", "--seed", "1", "--seed", "2", "--id", "x"],
             "2 mutants are asked for, and an id names one",
