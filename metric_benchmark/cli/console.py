@@ -66,6 +66,6 @@ def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def plural(number: int, noun: str) -> str:
-    """Returns a number and its noun, e.g. `1 trial`, `2 trials`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def plural(number: int, noun: str, several: str | None = None) -> str:
+    """Returns a number and its noun, e.g. `1 trial`, `2 trials`; `several` is a plural that is not made with an s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {several or f'{noun}s'}"

@@ -168,6 +168,7 @@ def plan(
     from metric_benchmark.cli.checks import prepare
     from metric_benchmark.cli.forecast import forecast
     from metric_benchmark.cli.power import check_plot, power_plans, say_power, write_plot
+    from metric_benchmark.pipeline.registration import claims_digest
 
     if plot is not None:
         check_plot(plot)
@@ -177,9 +178,11 @@ def plan(
     powers = power_plans(run.experiment, run.root if output is not None else None) if power or plot else {}
     if plot is not None:
         write_plot(plot, powers)
+    n_claims = len(run.experiment.analysis.correlation.hypotheses)
+    claims = {case.case_id: claims_digest(run.experiment, case) for case in run.experiment.cases} if n_claims else {}
     if as_json:
         shown = {case_id: plan.model_dump(mode="json") for case_id, plan in powers.items()}
-        say_json({**found.to_json(), **({"power": shown} if powers else {})})
+        say_json({**found.to_json(), "claims_sha256": claims, **({"power": shown} if powers else {})})
         return
     n_cases = plural(len(run.experiment.cases), "case")
     say(f"experiment {run.experiment.name}: {n_cases}, environment {found.environment}")
@@ -202,6 +205,9 @@ def plan(
     say()
     say(f"{plural(found.n_trials, 'trial')} in all" + (f", {found.n_to_run} of them still to run" if output else ""))
     say(found.cost)
+    what = f"{plural(n_claims, 'hypothesis', 'hypotheses')} and how they are judged"
+    for case_id, digest in claims.items():
+        say(f"claims of case {case_id} ({what}): SHA-256 {digest}")
     for case_id, plan in powers.items():
         say_power(case_id, plan)
     for message in (*found.changes, *found.warnings):

@@ -332,7 +332,8 @@ class GatesConfig(Config):
     """What `check` demands of a finished experiment.
 
     `metrics` names the metrics whose verdict must be one of `accept`; empty, these are all with a registered
-    hypothesis. Suite means all eligible tasks of a case together.
+    hypothesis, and to write `accept` or `require_registration` where there is none is a demand that fails. Suite means
+    all eligible tasks of a case together.
     """
 
     accept: tuple[Literal["supported", "refuted", "inconclusive", "blocked", "not_tested"], ...] = ("supported",)

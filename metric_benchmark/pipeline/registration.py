@@ -52,6 +52,11 @@ def register_claims(run: ExperimentRun, case_id: str) -> None:
             append_entry(run.root, KIND, case=case_id, sha256=digest_json(parts), parts=parts, hypotheses=claims)
 
 
+def claims_digest(experiment: Experiment, case: Case) -> str:
+    """Returns the digest under which a case's claims, and how they are judged, are registered as they are now."""
+    return digest_json(plan_parts(experiment, case))
+
+
 def find_registration(run: ExperimentRun, case_id: str) -> Registered:
     """Compares what a case's claims are now with what its evidence says was registered before the data.
 

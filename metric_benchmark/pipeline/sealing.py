@@ -97,7 +97,7 @@ def guard_analysis(run: ExperimentRun, manifest: ExecutionManifest) -> None:
         run_id=run.run_id,
         name=run.experiment.name,
         cases_sha256=manifest.cases_sha256,
-        gates=run.experiment.analysis.gates.model_dump(mode="json"),
+        gates=run.experiment.analysis.gates.model_dump(mode="json", exclude_unset=True),
         inputs={"execution": run.experiment.execution_sha256, "analysis": run.experiment.analysis_sha256},
         evidence={"execution.json": digest_file(run.root.manifest)},
         implementation=implementation("execution"),

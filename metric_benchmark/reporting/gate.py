@@ -70,7 +70,7 @@ def check_gates(data: ReportData, gates: GatesConfig | None = None) -> GateResul
         )
     if gates is None:
         gates = GatesConfig.model_validate(data.inputs.gates if data.inputs else {})
-    checks = tuple(_experiment_checks(data, gates))
+    checks = (*_experiment_checks(data, gates), *_hypotheses_check(data, gates))
     checks += tuple(check for case in data.cases for check in _case_checks(case, gates))
     if not checks:
         raise ConfigError(
@@ -102,6 +102,13 @@ def _experiment_checks(data: ReportData, gates: GatesConfig) -> Iterator[Check]:
         yield _check("", "native validation", is_met, words(seal.native_validation), "done")
 
 
+def _hypotheses_check(data: ReportData, gates: GatesConfig) -> Iterator[Check]:
+    """Fails where gates ask about hypotheses and nothing was claimed: no verdict at all is not an accepted one."""
+    asks = gates.require_registration or ("accept" in gates.model_fields_set and not gates.metrics)
+    if asks and not any(registered_metrics(case) for case in data.cases):
+        yield _check("", "hypotheses", False, "none", "at least one (`correlation.hypotheses` in analysis.yaml)")
+
+
 def _case_checks(case: CaseReport, gates: GatesConfig) -> Iterator[Check]:
     accepted = " or ".join(words(verdict) for verdict in gates.accept)
     for metric in gates.metrics or registered_metrics(case):
@@ -111,7 +118,7 @@ def _case_checks(case: CaseReport, gates: GatesConfig) -> Iterator[Check]:
         yield _check(
             case.case_id, f"verdict of {metric}", verdict in gates.accept, f"{words(verdict)}{reason}", accepted
         )
-    if gates.require_registration and case.correlation is not None:
+    if gates.require_registration and case.correlation is not None and registered_metrics(case):
         registration = case.correlation.registration
         is_met = registration == "before_data"
         yield _check(case.case_id, "hypotheses registered", is_met, _REGISTERED[registration], "before the data")

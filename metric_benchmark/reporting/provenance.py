@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from metric_benchmark.hashing import digest_json
 from metric_benchmark.records.base import Record
 from metric_benchmark.records.execution import RawResults, Role, Status
 from metric_benchmark.reporting.data import CaseReport, ReportData
@@ -111,17 +110,25 @@ def describe_provenance(data: ReportData) -> list[tuple[str, str]]:
         lines.append(("Power plan", data.plan_problem))
     if data.manifest is not None:
         lines += [(f"Index of {case} (SHA-256)", entry.index_sha256) for case, entry in data.manifest.cases.items()]
-    for entry in data.ledger:
-        if entry.get("kind") == "hypotheses":
-            n_claims = len(entry.get("hypotheses", []))
-            lines.append(
-                (
-                    f"Registered of {entry.get('case')}",
-                    f"{moment(entry.get('at'))}: {n_claims} hypotheses and how they are judged; "
-                    f"SHA-256 {entry.get('sha256')}",
-                )
-            )
-    return lines
+    return [*lines, *_registered(data)]
+
+
+def _registered(data: ReportData) -> list[tuple[str, str]]:
+    """Says what the ledger holds of each case's claims; of several entries the last one counts."""
+    entries = [entry for entry in data.ledger if entry.get("kind") == "hypotheses"]
+    last = {entry.get("case"): entry for entry in entries}
+    return [
+        (
+            f"Registered of {entry.get('case')}" + ("" if entry is last[entry.get("case")] else ", amended later"),
+            f"{moment(entry.get('at'))}: {_hypotheses(len(entry.get('hypotheses', [])))} and how they are judged; "
+            f"SHA-256 {entry.get('sha256')}",
+        )
+        for entry in entries
+    ]
+
+
+def _hypotheses(number: int) -> str:
+    return f"{number} hypothes{'is' if number == 1 else 'es'}"
 
 
 def describe_validation(data: ReportData) -> str:
@@ -141,9 +148,8 @@ def describe_case(case: CaseReport) -> list[tuple[str, str]]:
     if record is not None:
         lines.append(("Seed and replicates", f"{record.seed}, {record.replicates}"))
         claims: list[Any] = case.selection.correlation.get("hypotheses", []) if case.selection else []
-        digest = f"; SHA-256 {digest_json(claims)}" if claims else ""
         changes = f" ({', '.join(record.registration_changes)})" if record.registration_changes else ""
-        lines.append(("Hypotheses", f"{len(claims)}, {_REGISTRATION[record.registration]}{changes}{digest}"))
+        lines.append(("Hypotheses", f"{len(claims)}, {_REGISTRATION[record.registration]}{changes}"))
         lines.append(("Subsets were chosen using", record.chosen_using))
     if case.subsets is not None and case.subsets.generator is not None:
         made = ", ".join(f"{key}: {value}" for key, value in case.subsets.generator.items())

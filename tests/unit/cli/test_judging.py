@@ -65,6 +65,18 @@ def test_nothing_to_check_is_a_wrong_request(run, execute, project):
     assert "nothing to check" in ended.errors[0]
 
 
+def test_gates_about_hypotheses_fail_where_there_are_none(run, execute, project):
+    execute("out")
+    project.write("analysis.yaml", project.read("analysis.yaml") + "gates: {min_suite_score: 0.5}\n")
+    run("run-experiment", "exp", "--results", "out")
+    assert run("check", "out").status == 0
+    project.edit("analysis.yaml", ("gates: {", "gates: {accept: [supported], "))
+    run("run-experiment", "exp", "--results", "out")
+    ended = run("check", "out")
+    assert ended.status == 1
+    assert ended.out.startswith("FAILED  small: hypotheses: found none; wanted at least one")
+
+
 def test_an_experiment_compared_with_itself_does_not_differ(run, finished):
     ended = run("compare", "out", "out", "--markdown", "c.md", "--json")
     assert ended.status == 0

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from metric_benchmark.evidence.ledger import read_ledger
+from metric_benchmark.experiment import open_run
+from metric_benchmark.pipeline.registration import register_claims
+
 
 def roles(ended) -> dict[str, tuple[int, int, int]]:
     return {row["role"]: (row["n_trials"], row["n_kept"], row["n_to_run"]) for row in ended.json["roles"]}
@@ -18,6 +22,22 @@ def test_a_plan_counts_trials_by_role(run, project):
     assert roles(ended) == {"baseline": (3, 0, 3), "control": (3, 0, 3), "mutant": (6, 0, 6)}
     assert (ended.json["n_trials"], ended.json["n_to_run"], ended.json["environment"]) == (12, 12, "docker")
     assert ended.json["cost_bound_usd"] is None
+
+
+def test_a_plan_says_the_digest_under_which_claims_are_registered(run, project):
+    assert run("plan", "exp", "--json").json["claims_sha256"] == {}
+    assert "SHA-256" not in run("plan", "exp").out
+    claim = "correlation:\n  hypotheses:\n    - {metric: suite_size, minimum_effect: 0.2}\n"
+    project.write("analysis.yaml", project.read("analysis.yaml") + claim)
+    digest = run("plan", "exp", "--json").json["claims_sha256"]["desk"]
+    assert f"claims of case desk (1 hypothesis and how they are judged): SHA-256 {digest}" in run("plan", "exp").out
+    Path("out").mkdir()
+    opened = open_run(project.folder, "out", level="analysis")
+    register_claims(opened, "desk")
+    (entry,) = read_ledger(opened.root)
+    assert entry["sha256"] == digest
+    project.edit("execution.yaml", ("mutant: {attempts: 1}", "mutant: {attempts: 2}"))
+    assert run("plan", "exp", "--json").json["claims_sha256"]["desk"] != digest
 
 
 def test_a_plan_bounds_the_cost_and_holds_it_against_the_budget(run, project):

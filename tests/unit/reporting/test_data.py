@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from metric_benchmark.errors import EvidenceError
@@ -11,6 +13,7 @@ from metric_benchmark.evidence.reader import read_record
 from metric_benchmark.evidence.writes import write_record
 from metric_benchmark.records.coverage import CoverageRecord
 from metric_benchmark.reporting.data import load_report, trajectory_paths
+from metric_benchmark.reporting.provenance import describe_case, describe_provenance
 
 
 def test_a_finished_root_is_complete(finished):
@@ -85,3 +88,13 @@ def test_trajectories_are_named_below_the_root(finished):
 
 def test_a_root_may_be_given_as_a_path(finished):
     assert load_report(finished.path).root == EvidenceRoot(finished.path)
+
+
+def test_only_what_the_ledger_holds_is_shown_as_registered(finished):
+    entry = {"kind": "hypotheses", "case": "desk", "at": "2026-01-02T03:04:05+00:00", "hypotheses": [{}]}
+    data = replace(load_report(finished), ledger=({**entry, "sha256": "aa"}, {**entry, "sha256": "bb"}))
+    assert [line for line in describe_provenance(data) if line[0].startswith("Registered")] == [
+        ("Registered of desk, amended later", "2026-01-02 03:04:05: 1 hypothesis and how they are judged; SHA-256 aa"),
+        ("Registered of desk", "2026-01-02 03:04:05: 1 hypothesis and how they are judged; SHA-256 bb"),
+    ]
+    assert "SHA-256" not in dict(describe_case(data.cases[0]))["Hypotheses"]

@@ -75,6 +75,16 @@ def test_nothing_to_check_is_a_wrong_request(world, tmp_path):
     assert check_gates(data, GatesConfig(min_suite_score=0.0)).exit_status == 0
 
 
+@pytest.mark.parametrize("gates", [{"accept": ["supported"]}, {"require_registration": True}])
+def test_gates_that_ask_about_hypotheses_fail_where_there_are_none(world, tmp_path, gates):
+    data = load_report(world.write_world(tmp_path, {"desk": world.World(**_SMALL)}))
+    result = check_gates(data, GatesConfig.model_validate({**gates, "min_suite_score": 0.0}))
+    assert [check.message for check in result.failed] == [
+        "hypotheses: found none; wanted at least one (`correlation.hypotheses` in analysis.yaml)"
+    ]
+    assert result.exit_status == 1
+
+
 def test_thresholds_are_inclusive_and_use_the_records(decided):
     data = decided("supported")
     scores, measured = data.cases[0].scores, data.cases[0].coverage.metrics["tool_calls"]
