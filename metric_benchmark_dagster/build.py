@@ -54,7 +54,7 @@ def build_defs(
         asset_checks=build_checks(keys, key_prefix),
         schedules=[scheduled_backfill(keys, key_prefix, nightly or Nightly())],
         sensors=[
-            analysis_follows(),
+            analysis_follows(loaded, keys, key_prefix),
             watch_inputs(loaded, keys, key_prefix),
             *([] if on_failure is None else [failure_sensor(loaded.name, on_failure)]),
         ],

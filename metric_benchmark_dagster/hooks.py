@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells someone about failed runs: a callable or a webhook, named in the settings; off unless one is named."""
 
+import http.client
 import importlib
 import json
+import time
+import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +20,8 @@ type Told = dict[str, Any]
 type Hook = Callable[[Told], object] | str
 
 TIMEOUT_S = 10.0
+#: Before a webhook is tried again; a sensor's tick lasts a minute at most.
+PAUSES_S = (1.0, 5.0)
 
 
 def failure_sensor(experiment: str, hook: Hook) -> dg.SensorDefinition:
@@ -32,6 +38,7 @@ def failure_sensor(experiment: str, hook: Hook) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def tell_failures(context: dg.RunFailureSensorContext) -> None:
+        # What it raises fails the sensor's tick, which the UI shows; the next tick goes on with the next failure.
         tell(describe_failure(experiment, context))
 
     return tell_failures
@@ -46,7 +53,7 @@ def resolve_hook(hook: Hook) -> Callable[[Told], object]:
     if not isinstance(hook, str):
         return hook
     if hook.startswith(("http://", "https://")):
-        return lambda told: _post(hook, told)
+        return lambda told: post(hook, told)
     module, _, name = hook.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
@@ -78,7 +85,29 @@ def describe_failure(experiment: str, context: dg.RunFailureSensorContext) -> To
     }
 
 
-def _post(url: str, told: Told) -> None:
-    request = urllib.request.Request(url, json.dumps(told).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S):
-        pass
+def post(url: str, told: Told, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Sends JSON to a webhook; one that does not answer, is busy or has a fault is tried again.
+
+    Raises:
+        ConnectionError: it was not taken. The message does not have the URL, which may hold a token.
+    """
+    for pause_s in (*PAUSES_S, None):
+        try:
+            request = urllib.request.Request(url, json.dumps(told).encode(), {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S):
+                return
+        except urllib.error.HTTPError as error:
+            error.close()
+            problem, may_pass = f"it answers {error.code} {error.reason}", error.code == 429 or error.code >= 500
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            problem, may_pass = str(getattr(error, "reason", type(error).__name__)), isinstance(error, OSError)
+        if pause_s is None or not may_pass:
+            raise ConnectionError(f"the webhook at {_host(url)} did not take it: {problem}")
+        sleep(pause_s)
+
+
+def _host(url: str) -> str:
+    try:
+        return urllib.parse.urlsplit(url).hostname or "?"
+    except ValueError:
+        return "?"

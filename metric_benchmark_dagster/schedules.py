@@ -1,43 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scheduled backfill: asks for what is missing, failed or stale by our own classification, within its caps."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import dagster as dg
 
+from metric_benchmark.errors import MetricBenchmarkError
 from metric_benchmark.pipeline import ExperimentRun
-from metric_benchmark.pipeline.costs import cost_per_trial, count_lacking
-from metric_benchmark.pipeline.status import PartitionStatus, experiment_status, is_sealed
+from metric_benchmark.pipeline.costs import cost_per_trial, count_lacking, paid_metrics
+from metric_benchmark.pipeline.status import experiment_status
 from metric_benchmark.variants import resolve_variants
 from metric_benchmark_dagster.nightly import Nightly
 from metric_benchmark_dagster.partitions import PartitionKeys
+from metric_benchmark_dagster.requests import ASSET_JOB, Busy, busy_units, is_busy, request, wanted_units
 from metric_benchmark_dagster.resources import ExperimentResource
-from metric_benchmark_dagster.units import Unit, plan_units, ready_units
+from metric_benchmark_dagster.units import Unit, without
 
 SCHEDULE = "scheduled_backfill"
-#: Dagster's own job of all assets: no other may have assets of different partitions.
-ASSET_JOB = "__ASSET_JOB"
-TRIGGER_TAG = "metric_benchmark/trigger"
-#: Below what people launch by hand, which has 0; what all others are compared with goes first.
-_PRIORITY = {"baseline": -10, "screening": -10, "control": -11, "mutant": -11}
-_ANALYSIS_PRIORITY = -9
-_UNFINISHED = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
+#: What may cost money.
+PAID = ("raw_results", "coverage")
+#: Partitions of one tick whose cost nothing tells, where there is a cap by cost.
+MAX_UNKNOWN = 1
+#: Units that a tick names as left out.
+_MAX_TOLD = 5
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What one tick asks for, and what it leaves for the next one because of its caps."""
+    """What one tick asks for, what it leaves for the next one because of its caps, and what a person is told."""
 
     units: tuple[Unit, ...]
-    cost_usd: float
     n_left: int
+    told: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a unit may cost; None where nothing says it. `refused` says why its paid part is not asked for at all."""
+
+    usd: float | None = 0.0
+    refused: str = ""
 
 
 def scheduled_backfill(keys: PartitionKeys, key_prefix: Sequence[str], settings: Nightly) -> dg.ScheduleDefinition:
@@ -58,106 +61,102 @@ def scheduled_backfill(keys: PartitionKeys, key_prefix: Sequence[str], settings:
         context: dg.ScheduleEvaluationContext, experiment: ExperimentResource
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
         run = experiment.open()
-        units = wanted_units(run, keys)
+        units = wanted_units(run, experiment_status(run), keys)
         busy = busy_units(context.instance, key_prefix)
-        chosen = choose(units, busy, settings, trial_costs(run))
+        chosen = choose(units, busy, settings, estimates(run))
         date = context.scheduled_execution_time.isoformat(timespec="minutes")
+        if chosen.told:
+            context.log.warning("\n".join(chosen.told))
         if not chosen.units:
-            yield dg.SkipReason("everything is fresh" if not units else "all that is wanted is running already")
-        if chosen.n_left:
-            context.log.info(
-                f"{chosen.n_left} partitions are left for the next tick: at most {settings.max_runs} runs"
-                + ("" if settings.max_cost_usd is None else f" and {settings.max_cost_usd:g} USD")
-            )
+            reasons = chosen.told or ("all that is wanted is running already" if units else "everything is fresh",)
+            yield dg.SkipReason("; ".join(reasons))
         for unit in chosen.units:
-            yield request(unit, keys, key_prefix, settings, run_key=f"{date}:{'+'.join(unit.assets)}:{unit.key or ''}")
+            yield request(
+                unit,
+                keys,
+                key_prefix,
+                trigger=SCHEDULE,
+                run_key=f"{date}:{'+'.join(unit.assets)}:{unit.key or ''}",
+                max_runtime_s=settings.max_runtime_s,
+            )
 
     return schedule
 
 
-def wanted_units(run: ExperimentRun, keys: PartitionKeys) -> list[Unit]:
-    """Returns what is missing, failed or stale and has all it is made from, upstream first.
+def choose(units: Iterable[Unit], busy: Busy, settings: Nightly, estimate: Callable[[Unit], Estimate]) -> Chosen:
+    """Takes units in order until a cap is reached.
 
-    Args:
-        run: the experiment and its evidence.
-        keys: the partitions the code location knows; others appear when it is loaded again.
-    """
-    status = experiment_status(run)
-    return fresh_less(plan_units(keys, currency(status, sealed=is_sealed(run, status))), status)
-
-
-def currency(status: Iterable[PartitionStatus], *, sealed: bool) -> Callable[[str, str | None], bool]:
-    """Returns whether an asset's partition is up to date, by the evidence alone."""
-    fresh = {(found.stage, found.key) for found in status if found.state == "fresh"}
-    return lambda asset, key: sealed if key is None else (asset, key) in fresh
-
-
-def fresh_less(plan: Mapping[Unit, frozenset[Unit]], status: Iterable[PartitionStatus]) -> list[Unit]:
-    """Returns the units that can run now, without those of their assets that are fresh."""
-    fresh = {(found.stage, found.key) for found in status if found.state == "fresh"}
-    return [
-        replace(unit, assets=tuple(asset for asset in unit.assets if (asset, unit.key) not in fresh))
-        for unit in ready_units(plan)
-    ]
-
-
-def choose(
-    units: Iterable[Unit], busy: Collection[tuple[str, str | None]], settings: Nightly, cost_of: Callable[[str], float]
-) -> Chosen:
-    """Takes units in order until a cap is reached; pure.
+    What costs nothing is always taken. Under a cap by cost, trials of which nothing says what they cost are run for one
+    partition a tick: they may say it.
 
     Args:
         units: what can run, in order.
         busy: assets and partitions that are running already.
         settings: the caps.
-        cost_of: what the trials that a variant lacks may cost.
+        estimate: what a unit may cost; asked only under a cap by cost.
     """
     chosen: list[Unit] = []
-    cost = 0.0
-    left = 0
+    refused: list[str] = []
+    cost, n_left, n_unknown = 0.0, 0, 0
+    cap = settings.max_cost_usd
     for unit in units:
-        if any((asset, unit.key) in busy for asset in unit.assets):
+        if is_busy(unit, busy):
             continue
-        own = cost_of(unit.key) if unit.assets == ("raw_results",) and unit.key else 0.0
-        is_too_dear = settings.max_cost_usd is not None and own > 0 and cost + own > settings.max_cost_usd
-        if is_too_dear or len(chosen) >= settings.max_runs:
-            left += 1
-            continue
-        chosen.append(unit)
-        cost += own
-    return Chosen(tuple(chosen), cost, left)
+        own = Estimate() if cap is None else estimate(unit)
+        n_unknown += own.usd is None
+        is_within = n_unknown <= MAX_UNKNOWN if own.usd is None else cap is None or not own.usd or cost + own.usd <= cap
+        if own.refused:
+            refused.append(f"{unit}: {own.refused}")
+        taken = unit if is_within and not own.refused else without(unit, PAID)
+        is_full = taken is not None and len(chosen) >= settings.max_runs
+        n_left += is_full or not is_within
+        if taken is not None and not is_full:
+            chosen.append(taken)
+            cost += (own.usd or 0.0) if taken == unit else 0.0
+    return Chosen(tuple(chosen), n_left, (*refused[:_MAX_TOLD], *_explain(n_left, n_unknown, len(refused), settings)))
 
 
-def trial_costs(run: ExperimentRun) -> Callable[[str], float]:
-    """Returns what the trials that a variant lacks may cost, by its key."""
-    per_trial = cost_per_trial(run)
-    variants = {variant.key: variant for variant in resolve_variants(run.experiment)} if per_trial else {}
-    return lambda key: per_trial * count_lacking(run, variants[key]) if per_trial else 0.0
+def _explain(n_left: int, n_unknown: int, n_refused: int, settings: Nightly) -> Iterator[str]:
+    cap = "" if settings.max_cost_usd is None else f"{settings.max_cost_usd:g} USD"
+    if n_refused > _MAX_TOLD:
+        yield f"{n_refused - _MAX_TOLD} more are left out"
+    if n_left:
+        limits = f"at most {settings.max_runs} runs" + (f" and {cap}" if cap else "")
+        yield f"{n_left} partitions are left for the next tick: {limits}"
+    if n_unknown > MAX_UNKNOWN:
+        yield (
+            f"no trial says yet what it costs, so the limit of {cap} cannot be kept and {MAX_UNKNOWN} partition is run "
+            "a tick; set `cost_bound_per_trial_usd` in the experiment's budget, or no limit by cost"
+        )
 
 
-def request(
-    unit: Unit, keys: PartitionKeys, key_prefix: Sequence[str], settings: Nightly, *, run_key: str | None
-) -> dg.RunRequest:
-    """Makes the request of one run."""
-    role = keys.roles.get(unit.key or "") if unit.assets == ("raw_results",) else None
-    priority = _ANALYSIS_PRIORITY if role is None else _PRIORITY[role]
-    return dg.RunRequest(
-        run_key=run_key,
-        partition_key=unit.key,
-        asset_selection=[dg.AssetKey([*key_prefix, asset]) for asset in unit.assets],
-        tags={
-            TRIGGER_TAG: SCHEDULE,
-            "dagster/priority": str(priority),
-            "dagster/max_runtime": str(settings.max_runtime_s),
-        },
-    )
+def estimates(run: ExperimentRun) -> Callable[[Unit], Estimate]:
+    """Returns what tells the cost of a unit: of the trials its variant lacks, or of a model that measures coverage."""
+    variants = {variant.key: variant for variant in resolve_variants(run.experiment)}
+    paid = paid_metrics(run.experiment)
+    unbounded = [name for name, limit in paid.items() if limit is None]
 
+    def of_trials(key: str) -> Estimate:
+        try:
+            n_lacking = count_lacking(run, variants[key])
+            per_trial = cost_per_trial(run)
+        except MetricBenchmarkError as error:
+            return Estimate(refused=str(error))
+        if not n_lacking:
+            return Estimate()
+        return Estimate(None if per_trial is None else per_trial * n_lacking)
 
-def busy_units(instance: dg.DagsterInstance, key_prefix: Sequence[str]) -> set[tuple[str, str | None]]:
-    """Returns the assets and partitions of runs that have not ended."""
-    found: set[tuple[str, str | None]] = set()
-    for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
-        for key in run.asset_selection or ():
-            if tuple(key.path[:-1]) == tuple(key_prefix):
-                found.add((key.path[-1], run.tags.get("dagster/partition")))
-    return found
+    def of_coverage() -> Estimate:
+        if unbounded:
+            return Estimate(
+                refused=f"nothing says what metric {', '.join(unbounded)} may cost, which asks a model; set its "
+                "`max_cost_usd`, or launch it by hand"
+            )
+        return Estimate(sum(limit or 0.0 for limit in paid.values()))
+
+    def estimate(unit: Unit) -> Estimate:
+        if "raw_results" in unit.assets and unit.key is not None:
+            return of_trials(unit.key)
+        return of_coverage() if "coverage" in unit.assets else Estimate()
+
+    return estimate

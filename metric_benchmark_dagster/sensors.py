@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +57,14 @@ class Seen:
         except (ValueError, TypeError):
             return cls()
 
-    def is_enough(self, files: str, evidence: str, now: float) -> bool:
-        """Whether there is no need to look again."""
+    def is_enough(self, files: str, evidence: str, now: float, *, pause_s: float | None = None) -> bool:
+        """Whether there is no need to look again; evidence that changed can wait for a pause."""
         age = now - self.looked_at
         if files != self.files or age >= FULL_LOOK_S:
             return False
-        return evidence == self.evidence or age < max(EVIDENCE_PAUSE_S, self.took_s / EVIDENCE_SHARE)
+        return evidence == self.evidence or age < max(
+            EVIDENCE_PAUSE_S if pause_s is None else pause_s, self.took_s / EVIDENCE_SHARE
+        )
 
     def render(self) -> str:
         """Writes the cursor."""
@@ -103,7 +105,7 @@ def watch_inputs(experiment: Experiment, keys: PartitionKeys, key_prefix: Sequen
         watched = experiment_files(run.experiment)
         events, known = observations(versions, seen.versions or {}, key_prefix)
         is_all = known == {name: _summary(partitions) for name, partitions in versions.items()}
-        freshness = digest_json([list(astuple(partition)) for partition in status])[:16]
+        freshness = digest_json([[found.stage, found.key, found.state, found.reason] for found in status])[:16]
         if freshness != seen.freshness:
             passed, description, metadata = describe_freshness(status)
             events.append(

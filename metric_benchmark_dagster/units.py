@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which assets and partitions bring an experiment up to date, and in what order: the work of the library driver."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 
 from metric_benchmark_dagster.partitions import PartitionKeys, split_key
 
@@ -23,6 +23,8 @@ class Unit:
 OBSERVATIONS = (Unit(("variant_inputs",)), Unit(("case_inputs",)))
 CASE_ASSETS = ("subset_scores", "coverage", "correlation")
 END = Unit(("execution_manifest", "report"))
+#: What within a unit is made from what.
+_MADE_FROM = {"correlation": ("subset_scores", "coverage"), "report": ("execution_manifest",)}
 
 
 def plan_units(keys: PartitionKeys, is_current: IsCurrent) -> dict[Unit, frozenset[Unit]]:
@@ -49,6 +51,18 @@ def plan_units(keys: PartitionKeys, is_current: IsCurrent) -> dict[Unit, frozens
 def ready_units(plan: Mapping[Unit, frozenset[Unit]]) -> list[Unit]:
     """Returns the units of a plan that wait for no other, in its order; observing inputs is nobody's to wait for."""
     return [unit for unit, needs in plan.items() if unit not in OBSERVATIONS and needs <= frozenset(OBSERVATIONS)]
+
+
+def without(unit: Unit, assets: Collection[str]) -> Unit | None:
+    """Returns a unit less some of its assets and what it makes from them; None where nothing is left."""
+    gone = set(assets)
+    left: list[str] = []
+    for asset in unit.assets:
+        if asset in gone or not gone.isdisjoint(_MADE_FROM.get(asset, ())):
+            gone.add(asset)
+        else:
+            left.append(asset)
+    return replace(unit, assets=tuple(left)) if left else None
 
 
 def _all_units(keys: PartitionKeys) -> Mapping[Unit, frozenset[Unit]]:

@@ -91,6 +91,17 @@ def spent(root: EvidenceRoot, budget: BudgetConfig) -> Spent:
     return Spent(sums.n_trials + reserved, cost_usd, dict(sums.open))
 
 
+def mean_cost(root: EvidenceRoot) -> float | None:
+    """Returns what a trial cost on average, of those that say so; None where none does.
+
+    Raises:
+        EvidenceError: a line is damaged.
+    """
+    sums = _read_on(root)
+    n_known = sums.n_trials - sums.n_without_cost
+    return sums.cost_usd / n_known if n_known > 0 else None
+
+
 def trials_left(root: EvidenceRoot, budget: BudgetConfig) -> int | None:
     """Returns how many more trials the budget allows; None when it sets no limit."""
     if budget.max_trials is None and budget.max_cost_usd is None:

@@ -54,6 +54,19 @@ def lock_root(root: EvidenceRoot, mode: Mode) -> Generator[Held]:
         yield held
 
 
+def is_root_free(root: EvidenceRoot, mode: Mode) -> bool:
+    """Tells whether the root could be held now. Nobody is refused because somebody asks.
+
+    Raises:
+        StorageError: the file system has no working locks.
+    """
+    try:
+        with _lock(root.locks / "root.lock", mode, f"the evidence in {root.path}", is_introduced=False):
+            return True
+    except LockedError:
+        return False
+
+
 def _remove_temporaries(root: EvidenceRoot) -> None:
     with storage_errors(root.path):
         remove_temporaries(root.path)

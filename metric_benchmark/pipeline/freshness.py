@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from metric_benchmark.hashing import digest_json
+
 type State = Literal["missing", "failed", "stale", "fresh"]
 type Stage = Literal["raw_results", "mutant_scores", "subset_scores", "coverage", "correlation"]
 #: A partition: its stage and its key, `case|variant` or `case`.
@@ -36,13 +38,18 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class PartitionStatus:
-    """One partition of one stage: its key (`case|variant` or `case`), its state and the reason."""
+    """One partition of one stage: its key (`case|variant` or `case`), its state and the reason.
+
+    Of one that is not fresh, `wanted` digests all it would be made from now: while that stays, what failed would fail
+    again.
+    """
 
     stage: Stage
     key: str
     state: State
     reason: str
     n_superseded: int = 0
+    wanted: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,14 +97,31 @@ def classify(wanted: Iterable[Wanted], found: Mapping[Place, Found]) -> tuple[Pa
         found: what there is.
     """
     states: dict[Place, State] = {}
+    digests: dict[Place, str] = {}
     statuses: list[PartitionStatus] = []
     for item in wanted:
         stage, key = item.place
         record = found.get(item.place)
         state, reason = _classify(item, record, states)
         states[item.place] = state
-        statuses.append(PartitionStatus(stage, key, state, reason, record.n_superseded if record else 0))
+        digests[item.place] = _digest(item, digests)
+        digest = "" if state == "fresh" else digests[item.place]
+        statuses.append(PartitionStatus(stage, key, state, reason, record.n_superseded if record else 0, digest))
     return tuple(statuses)
+
+
+def _digest(wanted: Wanted, upstream: Mapping[Place, str]) -> str:
+    """Digests what a partition would be made from, down to the raw results.
+
+    Records of the analysis stand for what they are computed from, so that computing one changes nothing downstream.
+    """
+    if wanted.summary is not None:
+        return wanted.summary
+    is_first = all(stage == "raw_results" for stage, _ in wanted.upstream)
+    evidence = dict(wanted.evidence) if is_first else {}
+    return digest_json([dict(wanted.inputs), evidence, wanted.code, [upstream[place] for place in wanted.upstream]])[
+        :16
+    ]
 
 
 def _classify(wanted: Wanted, found: Found | None, states: Mapping[Place, State]) -> tuple[State, str]:

@@ -12,7 +12,6 @@ from metric_benchmark_dagster.assets.analysis import analysis_assets
 from metric_benchmark_dagster.assets.execution import execution_assets
 from metric_benchmark_dagster.assets.inputs import input_assets
 from metric_benchmark_dagster.assets.report import report_asset
-from metric_benchmark_dagster.automation import follow_upstream
 from metric_benchmark_dagster.columns import BY_ASSET, schema
 from metric_benchmark_dagster.partitions import PartitionKeys
 
@@ -38,12 +37,10 @@ def build_assets(keys: PartitionKeys, *, key_prefix: Sequence[str] = (), experim
     tags = {EXPERIMENT_TAG: experiment} if experiment else {}
 
     def complete(spec: dg.AssetSpec) -> dg.AssetSpec:
-        is_cheap = spec.key.path[-1] != "raw_results"
         columns = schema(BY_ASSET[spec.key.path[-1]])
         return spec.replace_attributes(  # pyright: ignore[reportUnknownMemberType]
             metadata={**spec.metadata, "dagster/column_schema": columns},
             tags={**spec.tags, **tags},
-            automation_condition=follow_upstream() if is_cheap else None,
         )
 
     made = [asset.map_asset_specs(complete) for asset in (*execution, *analysis, report)]

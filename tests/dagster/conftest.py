@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from metric_benchmark.pins import sign_experiment
 from metric_benchmark_dagster.definitions import build_defs
 
 HERE = Path(__file__).parent
@@ -88,6 +90,14 @@ class Shell:
         assert materialization
         return dict(materialization.metadata)
 
+    def edit(self, file: str, old: str, new: str, *, sign: bool = True) -> None:
+        """Changes a file of the experiment, which must have the text once."""
+        path = self.experiment.parent / file
+        assert path.read_text().count(old) == 1
+        path.write_text(path.read_text().replace(old, new))
+        if sign:
+            sign_experiment(self.experiment)
+
     @staticmethod
     def failure(result: dg.ExecuteInProcessResult) -> Any:
         """The user failure of the one step that failed: its description and metadata."""
@@ -126,3 +136,11 @@ def finished(small: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Ite
             assert shell.run("subset_scores", "coverage", "correlation", key=case).success
         assert shell.run("execution_manifest", "report").success
         yield shell
+
+
+@pytest.fixture
+def copied(finished: Shell, make_shell: Callable[..., Shell], tmp_path: Path) -> Shell:
+    """The finished experiment, copied so that it can be changed; Dagster knows nothing of it."""
+    shutil.copytree(finished.experiment.parent, tmp_path / "experiment")
+    shutil.copytree(finished.output, tmp_path / "out", symlinks=True)
+    return make_shell(tmp_path / "experiment" / "experiment.yaml")

@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sensor that watches inputs, the automation of the analysis, and the hook for failures."""
+"""The sensor that watches inputs, and the hook for failures."""
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
-import shutil
 import threading
-from pathlib import Path
+from collections.abc import Generator
 from typing import Any
 
 import dagster as dg
 import pytest
 
 from metric_benchmark.errors import ConfigError
-from metric_benchmark.pins import sign_experiment
 from metric_benchmark.variants import resolve_variants
 from metric_benchmark_dagster import sensors
-from metric_benchmark_dagster.hooks import resolve_hook
+from metric_benchmark_dagster.hooks import post, resolve_hook
 
 VERSION = "dagster/data_version"
 
@@ -48,14 +47,6 @@ def freshness(done: Any) -> dg.AssetCheckEvaluation:
     return found
 
 
-def edit(shell: Any, file: str, old: str, new: str, *, sign: bool = True) -> None:
-    path = shell.experiment.parent / file
-    assert path.read_text().count(old) == 1
-    path.write_text(path.read_text().replace(old, new))
-    if sign:
-        sign_experiment(shell.experiment)
-
-
 def test_the_first_look_observes_everything_and_the_next_one_nothing(
     shell: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,7 +68,7 @@ def test_the_first_look_observes_everything_and_the_next_one_nothing(
 
 def test_a_changed_mutant_is_observed_anew(shell: Any) -> None:
     first = look(shell)
-    edit(shell, "tiny/case.yaml", "agent: {name: nop}", "agent: {name: nop, model_name: other}")
+    shell.edit("tiny/case.yaml", "agent: {name: nop}", "agent: {name: nop, model_name: other}")
     second = look(shell, first.cursor)
     before, after = observed(first), observed(second)
     assert {key for key, version in after.items() if version != before[key]} == {"variant_inputs tiny|lazy"}
@@ -97,7 +88,7 @@ def test_what_is_materialised_after_a_look_records_the_observed_version(shell: A
 
 def test_an_edit_in_the_making_is_skipped_with_the_reason(shell: Any) -> None:
     first = look(shell)
-    edit(shell, "tiny/case.yaml", "id: lazy", "id: idle", sign=False)
+    shell.edit("tiny/case.yaml", "id: lazy", "id: idle", sign=False)
     done = look(shell, first.cursor)
     assert done.asset_events == []
     assert "has changed" in (done.skip_message or "")
@@ -108,7 +99,7 @@ def test_a_new_mutant_has_the_location_loaded_again(shell: Any, monkeypatch: pyt
     monkeypatch.setattr(sensors, "reload_soon", reloads.append)
     first = look(shell)
     assert reloads == []
-    edit(shell, "tiny/case.yaml", "mutants:\n", "mutants:\n  - {id: new, operator: external/n, agent: {name: nop}}\n")
+    shell.edit("tiny/case.yaml", "mutants:\n", "mutants:\n  - {id: new, operator: external/n, agent: {name: nop}}\n")
     done = look(shell, first.cursor)
     assert len(reloads) == 1
     # Dagster does not know its partition yet.
@@ -126,61 +117,21 @@ def test_observations_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert taken == [["a|x", "a|y"], ["b|x", "b|y"], ["c|x", "c|y"], []]
 
 
-def test_the_analysis_follows_its_results_and_waits_for_all_of_them(shell: Any) -> None:
-    definitions, instance = shell.definitions, shell.instance
-
-    def done(asset: str, *keys: str, version: str = "1") -> None:
-        for key in keys:
-            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=key, tags={VERSION: version}))
-
-    def follow(cursor: Any) -> tuple[dict[str, set[str | None]], Any]:
-        result = dg.evaluate_automation_conditions(
-            defs=definitions, instance=instance, cursor=cursor, asset_selection=dg.AssetSelection.all()
-        )
-        wanted = {
-            key.path[-1]: set(result.get_requested_partitions(key))
-            for key in definitions.resolve_asset_graph().materializable_asset_keys
-        }
-        return {name: keys for name, keys in wanted.items() if keys}, result.cursor
-
-    look(shell)
-    wanted, cursor = follow(None)
-    assert wanted == {}
-    done("raw_results", "tiny|baseline", "tiny|lazy")
-    wanted, cursor = follow(cursor)
-    # The screening run is not there, which every kill needs; coverage needs the baseline alone.
-    assert wanted == {"coverage": {"tiny"}}
-    done("coverage", "tiny")
-    done("raw_results", "tiny|screening")
-    wanted, cursor = follow(cursor)
-    assert wanted == {"mutant_scores": {"tiny|lazy"}}
-    done("mutant_scores", "tiny|lazy")
-    # The same results and inputs again change nothing; other results of a mutant change its kills alone.
-    done("raw_results", "tiny|baseline", "tiny|lazy")
-    look(shell)
-    wanted, cursor = follow(cursor)
-    assert wanted == {}
-    done("raw_results", "tiny|lazy", version="2")
-    wanted, cursor = follow(cursor)
-    assert wanted == {"mutant_scores": {"tiny|lazy"}}
-
-
 class _Receiver(http.server.BaseHTTPRequestHandler):
     got: list[Any] = []
+    answers: list[int] = []
 
     def do_POST(self) -> None:
         self.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        self.send_response(204)
+        self.send_response(self.answers.pop(0))
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
         pass
 
 
-def test_a_failed_run_is_told_to_a_callable_and_to_a_webhook(make_shell: Any, experiment: Any) -> None:
-    told: list[dict[str, Any]] = []
-    shell = make_shell(experiment, on_failure=told.append)
-    (shell.experiment.parent / "tiny" / "tasks" / "greet" / "instruction.md").write_text("changed\n")
+def fail(shell: Any) -> Any:
+    """Has a run fail and its failure told."""
     result = shell.run("raw_results", key="tiny|lazy")
     assert not result.success
     sensor = shell.definitions.get_repository_def().get_sensor_def("tell_failures")
@@ -190,16 +141,56 @@ def test_a_failed_run_is_told_to_a_callable_and_to_a_webhook(make_shell: Any, ex
         dagster_instance=shell.instance,
         dagster_run=result.dagster_run,
     ).for_run_failure()
-    sensor(context)
+    return sensor(context)
+
+
+def test_a_failed_run_is_told_to_a_callable_and_to_a_webhook(make_shell: Any, experiment: Any) -> None:
+    told: list[dict[str, Any]] = []
+    shell = make_shell(experiment, on_failure=told.append)
+    (shell.experiment.parent / "tiny" / "tasks" / "greet" / "instruction.md").write_text("changed\n")
+    fail(shell)
     (event,) = told
     assert (event["experiment"], event["partition"], event["assets"]) == ("small", "tiny|lazy", ["raw_results"])
     assert "tasks/greet has changed" in event["message"]
 
-    server = http.server.HTTPServer(("127.0.0.1", 0), _Receiver)
-    threading.Thread(target=server.handle_request, daemon=True).start()
-    resolve_hook(f"http://127.0.0.1:{server.server_port}/hook")(event)
-    server.server_close()
+    with receiver(204) as url:
+        resolve_hook(url)(event)
     assert _Receiver.got == [event]
+
+
+@contextlib.contextmanager
+def receiver(*answers: int) -> Generator[str]:
+    """The address of a webhook that gives these answers."""
+    _Receiver.got, _Receiver.answers = [], list(answers)
+    server = http.server.HTTPServer(("127.0.0.1", 0), _Receiver)
+    thread = threading.Thread(target=server.serve_forever, args=[0.01], daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/hook/secret-token"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("answers", "paused", "is_taken"),
+    [([503, 204], [1.0], True), ([500, 429, 502], [1.0, 5.0], False), ([404, 204], [], False)],
+)
+def test_a_webhook_is_tried_again_where_that_can_help(answers: list[int], paused: list[float], is_taken: bool) -> None:
+    slept: list[float] = []
+    with receiver(*answers) as url:
+        if is_taken:
+            post(url, {"run": "r"}, sleep=slept.append)
+        else:
+            with pytest.raises(
+                ConnectionError, match=r"the webhook at 127\.0\.0\.1 did not take it: it answers"
+            ) as refused:
+                post(url, {"run": "r"}, sleep=slept.append)
+            assert "secret-token" not in str(refused.value)
+    assert (slept, len(_Receiver.got)) == (paused, len(paused) + 1)
+    # By now nobody listens there.
+    with pytest.raises(ConnectionError, match="refused"):
+        post(url, {"run": "r"}, sleep=slept.append)
+    assert len(slept) == len(paused) + 2
 
 
 def test_nobody_is_told_unless_someone_is_named(shell: Any) -> None:
@@ -214,19 +205,16 @@ def test_a_hook_that_cannot_be_called_is_refused(hook: str) -> None:
 
 
 def test_what_became_fresh_or_stale_shows_on_the_report_soon_after(
-    finished: Any, make_shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(finished.experiment.parent, tmp_path / "experiment")
-    shutil.copytree(finished.output, tmp_path / "out", symlinks=True)
-    shell = make_shell(tmp_path / "experiment" / "experiment.yaml")
-    first = look(shell)
+    first = look(copied)
     assert freshness(first).passed
     assert freshness(first).asset_key == dg.AssetKey("report")
-    (tmp_path / "out" / "analysis" / "tiny" / "correlation.json").unlink()
+    (copied.output / "analysis" / "tiny" / "correlation.json").unlink()
     # Not at once: while trials run, evidence changes all the time.
-    assert look(shell, first.cursor).asset_events == []
+    assert look(copied, first.cursor).asset_events == []
     monkeypatch.setattr(sensors, "EVIDENCE_PAUSE_S", 0)
     monkeypatch.setattr(sensors, "EVIDENCE_SHARE", float("inf"))
-    (event,) = look(shell, first.cursor).asset_events
+    (event,) = look(copied, first.cursor).asset_events
     assert (event.passed, event.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert event.description == "19 fresh, 1 missing"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from metric_benchmark_dagster.partitions import PartitionKeys
-from metric_benchmark_dagster.units import CASE_ASSETS, END, OBSERVATIONS, Unit, plan_units
+from metric_benchmark_dagster.units import CASE_ASSETS, END, OBSERVATIONS, Unit, plan_units, without
 
 KEYS = PartitionKeys(
     {
@@ -61,3 +61,9 @@ def test_a_stale_baseline_plans_every_kill_of_its_case_but_no_other_results() ->
 def test_a_missing_report_is_planned_alone() -> None:
     plan = plan_units(KEYS, lambda asset, key: asset != "report")
     assert set(plan) == {*OBSERVATIONS, END}
+
+
+def test_what_is_taken_from_a_unit_takes_along_what_is_made_from_it() -> None:
+    assert without(_case("a"), ("coverage",)) == Unit(("subset_scores",), "a")
+    assert without(_case("a"), ("correlation",)) == Unit(("subset_scores", "coverage"), "a")
+    assert without(END, ("execution_manifest",)) is None

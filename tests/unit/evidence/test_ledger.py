@@ -17,6 +17,7 @@ from metric_benchmark.errors import EvidenceError
 from metric_benchmark.evidence.ledger import (
     Reservation,
     append_entry,
+    mean_cost,
     read_ledger,
     reserve,
     reserve_fitting,
@@ -67,6 +68,16 @@ def test_money_is_reserved_at_its_bound_and_settled_at_what_it_was(root):
     assert spent(root, MONEY).cost_usd == pytest.approx(0.6)
     settle(root, run(1), n_trials=6, cost_usd=0.12)
     assert trials_left(root, MONEY) == 8
+
+
+def test_the_mean_cost_is_of_trials_that_say_what_they_cost(root):
+    assert mean_cost(root) is None
+    reserve(root, TRIALS, run(1))
+    settle(root, run(1), n_trials=4, cost_usd=None)
+    assert mean_cost(root) is None
+    reserve(root, TRIALS, run(2))
+    settle(root, run(2), n_trials=4, cost_usd=0.5, n_without_cost=2)
+    assert mean_cost(root) == pytest.approx(0.25)
 
 
 def test_the_tighter_of_two_limits_counts(root):
