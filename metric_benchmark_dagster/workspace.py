@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from metric_benchmark.config import load_experiment
 from metric_benchmark.errors import ConfigError
 from metric_benchmark.evidence.writes import write_bytes
@@ -68,17 +70,20 @@ def write_workspace(home: Path, served: Sequence[Served]) -> Path:
     if len(served) == 1:
         return REPOSITORY / "workspace.yaml"
     folder = home / "locations"
-    lines = ["load_from:"]
+    locations: list[dict[str, dict[str, str]]] = []
     for one in served:
         target = folder / f"{asset_prefix(one.name)}.py"
         text = _LOCATION.format(
             experiment=str(one.experiment.absolute()), output=str(one.output.absolute()), prefix=asset_prefix(one.name)
         )
         write_bytes(target, text.encode())
-        lines += ["  - python_file:", f"      relative_path: locations/{target.name}", "      attribute: defs"]
-        lines += [f"      location_name: {one.name}"]
+        entry = {"relative_path": f"locations/{target.name}", "attribute": "defs", "location_name": one.name}
+        locations.append({"python_file": entry})
     workspace = home / "workspace.yaml"
-    write_bytes(workspace, ("\n".join(lines) + "\n").encode())
+    text: str = yaml.safe_dump(  # pyright: ignore[reportUnknownMemberType]
+        {"load_from": locations}, sort_keys=False
+    )
+    write_bytes(workspace, text.encode())
     return workspace
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+import yaml
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster_graphql.schema import create_schema
@@ -82,6 +83,12 @@ def test_two_experiments_are_served_side_by_side(small: ModuleType, tmp_path: Pa
         assert tags == {name}
         assert [schedule["name"] for schedule in repository["schedules"]] == ["scheduled_backfill"]
         assert {sensor["name"] for sensor in repository["sensors"]} == {"watch_inputs", "analysis_follows"}
+
+
+def test_names_that_mean_something_else_in_yaml_stay_names(tmp_path: Path) -> None:
+    served = [Served(tmp_path / name, tmp_path / name, name) for name in ("on", "1.5")]
+    written = yaml.safe_load(write_workspace(tmp_path, served).read_text())
+    assert [entry["python_file"]["location_name"] for entry in written["load_from"]] == ["on", "1.5"]
 
 
 def test_one_name_or_one_evidence_root_twice_is_refused(small: ModuleType, tmp_path: Path) -> None:
