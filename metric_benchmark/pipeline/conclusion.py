@@ -19,7 +19,6 @@ def conclude_cases(correlations: Mapping[str, Correlation]) -> dict[str, CaseSea
     """Returns the final verdicts of all cases; their claims are one family."""
     return {
         case: CaseSeal(
-            verdicts={name: metric.verdict.verdict for name, metric in record.metrics.items()},
             conclusions={
                 name: Conclusion(verdict=metric.verdict, p_exploratory=metric.p_exploratory)
                 for name, metric in record.metrics.items()

@@ -78,9 +78,8 @@ class ExecutionSource(Record):
 
 
 class CaseSeal(Shape):
-    """A case's verdicts, by metric, in the seal of the experiment: in a word, and in full."""
+    """A case's final verdicts, by metric, in the seal of the experiment."""
 
-    verdicts: dict[str, str]
     conclusions: dict[str, Conclusion] = {}
 
 

@@ -33,7 +33,7 @@ from metric_benchmark.records.scores import MutantKills, MutantScores
 class CaseReport:
     """All records of one case; what has not been computed is None or absent.
 
-    `correlation` has the experiment's final verdicts once `is_concluded`; before, a case's own, which count the other
+    `correlation` has the experiment's final verdicts once it is sealed; before, a case's own, which count the other
     cases' p-values as 1. `stale` says which records were computed from evidence that is no longer current.
     """
 
@@ -49,7 +49,6 @@ class CaseReport:
     coverage: CoverageRecord | None
     correlation: Correlation | None
     stale: tuple[str, ...] = ()
-    is_concluded: bool = False
 
     @property
     def title(self) -> str:
@@ -221,7 +220,7 @@ def _conclude(root: EvidenceRoot, case: CaseReport, seal: ExperimentSeal | None)
         for name, metric in case.correlation.metrics.items()
     }
     concluded = case.correlation.model_copy(update={"metrics": metrics})
-    return replace(case, correlation=concluded, is_concluded=bool(sealed.conclusions))
+    return replace(case, correlation=concluded)
 
 
 def trajectory_paths(root: EvidenceRoot, results: RawResults, trial: Trial) -> tuple[str, ...]:

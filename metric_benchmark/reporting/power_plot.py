@@ -59,7 +59,7 @@ def _curve(axes: Axes, case_id: str, plan: PowerPlan) -> None:
     axes.set_xlim(left=0)
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("true association beyond suite size, as such an experiment sees it")
-    axes.set_ylabel("found in this share of experiments")
+    axes.set_ylabel("supported in this share of experiments")
     size = f"{plan.n_tasks} tasks, {plan.n_mutants} mutants, {plan.n_subsets} subsets, " if plan.n_tasks else ""
     attempts = f"{plan.n_baseline} + {plan.n_mutant} attempts" if plan.n_baseline else ""
     axes.set_title(f"{_text(case_id)}: {size}{attempts}".rstrip(": ,"), fontsize=9)
@@ -77,8 +77,9 @@ def _options(axes: Axes, plan: PowerPlan) -> None:
     axes.axvline(plan.target_power, color=_RED, linestyle="--", linewidth=1)
     axes.set_yticks(places, [f"{_text(o.change)}\n(+{o.extra_trials} trials)" for o in options], fontsize=8)
     axes.set_xlim(0, 1.02)
-    axes.set_xlabel("found in this share of experiments, at the strongest link")
-    axes.set_title("one addition at a time, best value on top", fontsize=9)
+    axes.set_xlabel("supported in this share of experiments, at the strongest link")
+    together = ", then together" if any(" + " in option.change for option in plan.options) else ""
+    axes.set_title(f"one addition at a time, best value on top{together}", fontsize=9)
     axes.grid(alpha=0.3, axis="x")
 
 

@@ -52,7 +52,6 @@ def test_final_verdicts_stand_in_the_place_of_each_cases_own(root):
     assert check_gates(before).exit_status == 0
     conclude_otherwise(root)
     data = load_report(root)
-    assert [case.is_concluded for case in data.cases] == [True] * 3
     rows = [row for row in summary_rows(data) if row["metric"] == "tool_calls"]
     assert {(row["verdict"], row["reason"], row["p_adjusted"]) for row in rows} == {
         ("inconclusive", "p above 0.05", 0.09)
