@@ -28,6 +28,15 @@ def canonical_json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8, and so canonical JSON, can hold a text: halves of surrogate pairs it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def digest_bytes(data: bytes) -> str:
     """Returns the SHA-256 of `data` as 64 hex digits."""
     return hashlib.sha256(data).hexdigest()
@@ -94,10 +103,8 @@ def digest_folder(folder: Path) -> str:
 
 def _line(path: Path, folder: Path, root: Path) -> list[str]:
     name = path.relative_to(folder).as_posix()
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise PinError(f"{os.fsencode(path)!r}: its name is not UTF-8; rename it") from None
+    if not is_utf8(name):
+        raise PinError(f"{os.fsencode(path)!r}: its name is not UTF-8; rename it")
     mode = path.lstat().st_mode
     if stat.S_ISREG(mode):
         return [name, "x" if mode & stat.S_IXUSR else "-", digest_file(path)]

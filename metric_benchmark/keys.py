@@ -22,38 +22,6 @@ MUTANT_AGENT = "metric_benchmark.mutants.agent:MutantAgent"
 SANDBOX_PROTOCOL = 1
 
 
-def trial_key(
-    *,
-    agent: Mapping[str, Any],
-    code_sha256: str,
-    task_sha256: str,
-    environment: Mapping[str, Any],
-    timeouts: Mapping[str, float],
-    reward_key: str,
-) -> str:
-    """Digests everything that can change a trial's outcome; attempts, concurrency and retries are outside.
-
-    Args:
-        agent: the variant's agent identity: no path of a machine, secrets only as `${VAR}`.
-        code_sha256: digest of the agent's and the operator's code.
-        task_sha256: pin of the task folder.
-        environment: identity of where the trial runs.
-        timeouts: the factors on the task's timeouts.
-        reward_key: which reward counts.
-
-    Returns:
-        64 hex digits.
-    """
-    return trial_keys(
-        {"": task_sha256},
-        agent=agent,
-        code_sha256=code_sha256,
-        environment=environment,
-        timeouts=timeouts,
-        reward_key=reward_key,
-    )[""]
-
-
 def trial_keys(
     task_sha256: Mapping[str, str],
     *,
@@ -63,7 +31,21 @@ def trial_keys(
     timeouts: Mapping[str, float],
     reward_key: str,
 ) -> dict[str, str]:
-    """Returns the trial keys of many tasks (pin by task id); what they share is digested once. See `trial_key`."""
+    """Digests everything that can change a task's trials; attempts, concurrency and retries are outside.
+
+    What the tasks share is digested once.
+
+    Args:
+        task_sha256: pins of the task folders, by task id.
+        agent: the variant's agent identity: no path of a machine, secrets only as `${VAR}`.
+        code_sha256: digest of the agent's and the operator's code.
+        environment: identity of where the trials run.
+        timeouts: the factors on the tasks' timeouts.
+        reward_key: which reward counts.
+
+    Returns:
+        64 hex digits by task id.
+    """
     shared = {
         "agent": dict(agent),
         "code": code_sha256,

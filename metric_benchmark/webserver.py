@@ -9,20 +9,25 @@ import os
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from metric_benchmark.errors import ConfigError, ExecutionError
 
-DEFAULT_URL = "http://127.0.0.1:3000"
+#: Where `metric_benchmark_dagster.dev` serves.
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 3000
+DEFAULT_URL = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
 EXPERIMENT_TAG = "metric_benchmark/experiment"
 #: States of a backfill and of a run that is not over.
 _BACKFILL_GOES_ON = ("REQUESTED", "CANCELING", "FAILING")
 _RUN_ENDED = ("SUCCESS", "FAILURE", "CANCELED")
 #: How often in a row the server may fail to answer somebody who follows a backfill; a restart takes some seconds.
 _MOST_UNANSWERED = 20
+_PAUSE_S = 2.0
+_ANSWERED_WITHIN_S = 60.0
+_OBSERVED_WITHIN_S = 600.0
 
 _ASSETS = """
 { assetNodes {
@@ -118,9 +123,8 @@ class Progress:
 class WebServer:
     """A running web server, by its address."""
 
-    def __init__(self, url: str = DEFAULT_URL, *, timeout_s: float = 60.0) -> None:
+    def __init__(self, url: str = DEFAULT_URL) -> None:
         self.url = url.rstrip("/")
-        self._timeout_s = timeout_s
 
     def ask(self, query: str, **variables: Any) -> dict[str, Any]:
         """Runs a query.
@@ -144,7 +148,7 @@ class WebServer:
     def _send(self, request: urllib.request.Request) -> dict[str, Any]:
         """Returns what the server answers; errors of GraphQL come with a status of 400 or 500, and are answers, too."""
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout_s) as response:
+            with urllib.request.urlopen(request, timeout=_ANSWERED_WITHIN_S) as response:
                 answer = _read_answer(response.read())
         except urllib.error.HTTPError as error:
             with error:
@@ -230,19 +234,21 @@ class WebServer:
         if "message" in loaded:
             raise ConfigError(f"{self.url}: code location {location.name}: {loaded['message'].strip()}")
 
-    def observe(self, location: Location, *, within_s: float = 600.0, pause_s: float = 1.0) -> None:
+    def observe(self, location: Location) -> None:
         """Has the inputs observed, so that what is materialised next records which version of them it was made from.
 
         Raises:
             ExecutionError: a run that observes them failed or did not end in time.
         """
         runs = [self._launch(location, key) for key in location.inputs]
-        deadline = time.monotonic() + within_s
+        deadline = time.monotonic() + _OBSERVED_WITHIN_S
         for run in runs:
             while (status := self.ask(_RUN_STATUS, id=run)["runOrError"].get("status")) not in _RUN_ENDED:
                 if time.monotonic() > deadline:
-                    raise ExecutionError(f"{self.url}/runs/{run}: observing inputs has not ended after {within_s:g} s")
-                time.sleep(pause_s)
+                    raise ExecutionError(
+                        f"{self.url}/runs/{run}: observing inputs has not ended after {_OBSERVED_WITHIN_S:g} s"
+                    )
+                time.sleep(_PAUSE_S)
             if status != "SUCCESS":
                 raise ExecutionError(f"{self.url}/runs/{run}: observing inputs ended as {status}; its log says why")
 
@@ -307,9 +313,7 @@ class WebServer:
         error = answer.get("error")
         return Progress(answer["status"], counts, error["message"] if error else None)
 
-    def follow(
-        self, backfill: str, *, pause_s: float = 2.0, sleep: Callable[[float], None] = time.sleep
-    ) -> Iterator[Progress]:
+    def follow(self, backfill: str) -> Iterator[Progress]:
         """Yields how far a backfill is until it is over; a server that does not answer for a moment is asked again.
 
         Raises:
@@ -331,7 +335,7 @@ class WebServer:
                 yield found
                 if found.is_over:
                     return
-            sleep(pause_s)
+            time.sleep(_PAUSE_S)
 
 
 def _read_answer(body: bytes) -> dict[str, Any] | None:

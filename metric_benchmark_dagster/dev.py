@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from metric_benchmark.errors import MetricBenchmarkError
+from metric_benchmark.webserver import DEFAULT_HOST, DEFAULT_PORT
 from metric_benchmark_dagster.home import DEFAULT_EXPERIMENT, DEFAULT_OUTPUT, host_environment, prepare_home
 from metric_benchmark_dagster.workspace import Served, check_served, write_workspace
 
@@ -22,8 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--experiment", type=Path, action="append", help="experiment.yaml or its folder; repeatable")
     parser.add_argument("--output", type=Path, action="append", help="the evidence root of the experiment before it")
     parser.add_argument("--home", type=Path, help="the instance's folder (default: .dagster beside the first output)")
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: this machine only)")
-    parser.add_argument("--port", type=int, default=3000, help="the port to listen on")
+    parser.add_argument("--host", default=DEFAULT_HOST, help="the address to listen on (default: this machine only)")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="the port to listen on")
     options = parser.parse_args(argv)
     experiments, outputs = options.experiment or [DEFAULT_EXPERIMENT], options.output or [DEFAULT_OUTPUT]
     if len(experiments) != len(outputs):

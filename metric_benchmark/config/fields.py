@@ -14,7 +14,8 @@ from pydantic_core import PydanticCustomError
 from metric_benchmark.errors import ConfigError
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_RESERVED = re.compile(r"baseline|screening|control-\d+")
+#: Ids of the variants that are no mutants.
+RESERVED_ID = re.compile(r"baseline|screening|control-\d+")
 #: The type of the error that says that an id is given twice; its context says which and where.
 DUPLICATE = "duplicate_id"
 #: The type of the error of a whole file that knows which of its values are wrong.
@@ -77,7 +78,7 @@ def check_slug(value: str, what: str) -> str:
 
 
 def _free_slug(value: str) -> str:
-    if _RESERVED.fullmatch(value):
+    if RESERVED_ID.fullmatch(value):
         raise ValueError(f"{value!r} is reserved for a role (baseline, screening, control-N); choose another id")
     if value.endswith(".json"):
         raise ValueError(f"{value!r} ends like the files beside which a variant's folder stands; choose another id")

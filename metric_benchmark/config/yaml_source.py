@@ -19,7 +19,7 @@ from yaml.resolver import Resolver
 from yaml.scanner import Scanner
 
 from metric_benchmark.errors import ConfigError, Problem
-from metric_benchmark.hashing import digest_bytes
+from metric_benchmark.hashing import digest_bytes, is_utf8
 
 if TYPE_CHECKING:
     from yaml._yaml import CParser
@@ -131,7 +131,7 @@ class _Checked(Composer, SafeConstructor, Resolver):
             )
         # Dates and binary blobs would not survive canonical JSON; what was written is what is meant.
         plain = value if isinstance(value, bool | int | float | str | None) else str(node.value)
-        if isinstance(plain, str) and not _is_text(plain):
+        if isinstance(plain, str) and not is_utf8(plain):
             self._refuse(node, "found half of a surrogate pair; write the character itself")
         return plain
 
@@ -145,7 +145,7 @@ class _Checked(Composer, SafeConstructor, Resolver):
                 self._refuse(key_node, "found the merge key `<<`; write the keys out")
                 continue
             key = str(key_node.value)
-            if not _is_text(key):
+            if not is_utf8(key):
                 self._refuse(key_node, "found half of a surrogate pair; write the character itself")
                 continue
             if key in result:
@@ -174,14 +174,6 @@ class _QuickLoader(_Checked, CParser):
 
 def _cut(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _parse(text: str) -> tuple[Any, _Checked]:

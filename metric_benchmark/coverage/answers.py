@@ -10,6 +10,7 @@ from typing import Any
 
 from metric_benchmark.coverage.protocol import Answer, CoverMatrix, MetricRequest, OpaqueCoverage
 from metric_benchmark.errors import MetricError, Problem
+from metric_benchmark.hashing import is_utf8
 from metric_benchmark.records.base import Undefined
 from metric_benchmark.records.coverage import SubsetCoverage
 
@@ -47,15 +48,7 @@ def _unwritable(answer: Answer) -> list[str]:
         texts += answer.items
     else:
         texts += [value.reason for value in answer.subsets.values() if isinstance(value, Undefined)]
-    return [text for text in texts if isinstance(text, str) and not _is_utf8(text)]
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return [text for text in texts if isinstance(text, str) and not is_utf8(text)]
 
 
 def _check_matrix(answer: CoverMatrix, request: MetricRequest) -> list[str]:

@@ -54,7 +54,7 @@ def record_results(
         trials=chosen,
         archived=archive_trials(variant.trial_keys, found, chosen),
         implementation=implementation,
-        inputs={**variant.parts, **{f"task:{task.id}": task.sha256 for task in variant.tasks}},
+        inputs=variant.inputs,
         evidence=other_digests(folder, variant.trial_keys, found, chosen),
     )
 

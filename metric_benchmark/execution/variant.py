@@ -53,6 +53,11 @@ class Variant:
         return f"{self.case_id}|{self.variant_id}"
 
     @property
+    def inputs(self) -> dict[str, str]:
+        """What a record of the variant names as its inputs: its parts and the pins of its tasks."""
+        return {**self.parts, **{f"task:{task.id}": task.sha256 for task in self.tasks}}
+
+    @property
     def n_trials(self) -> int:
         """How many trials the variant asks for."""
         return self.attempts * len(self.tasks)

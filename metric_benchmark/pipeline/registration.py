@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from metric_benchmark.config import Case, Experiment
+from metric_benchmark.config.fields import RESERVED_ID
 from metric_benchmark.coverage.inputs import digest_files, locator
 from metric_benchmark.coverage.registry import MetricSpec, resolve_metric
 from metric_benchmark.coverage.user_metric import UserMetric
@@ -24,7 +24,6 @@ from metric_benchmark.records.correlation import Registration
 
 #: Kind of the ledger's entries about a case's claims.
 KIND = "hypotheses"
-_NOT_MUTANTS = re.compile(r"baseline|screening|control-\d+")
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ def _has_data(entries: Sequence[Mapping[str, Any]], case_id: str) -> bool:
         if entry.get("case") != case_id or entry["kind"] not in ("reserve", "settle", "import"):
             continue
         run = (entry["variant"], entry["folder"], entry["run"])
-        if entry["kind"] == "import" or (entry["kind"] == "reserve" and not _NOT_MUTANTS.fullmatch(run[0])):
+        if entry["kind"] == "import" or (entry["kind"] == "reserve" and not RESERVED_ID.fullmatch(run[0])):
             started.add(run)
         elif entry["kind"] == "settle" and not entry["n_trials"]:
             started.discard(run)

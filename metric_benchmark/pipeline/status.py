@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from metric_benchmark.config import Case
 from metric_benchmark.errors import EvidenceError
@@ -15,7 +14,7 @@ from metric_benchmark.evidence.layout import FOLDER_DIGITS, EvidenceRoot
 from metric_benchmark.evidence.reader import Head, read_head, read_record
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.hashing import digest_bytes, digest_file, digest_json
-from metric_benchmark.pipeline.freshness import STAGES, Found, PartitionStatus, Place, Wanted, classify
+from metric_benchmark.pipeline.freshness import STAGES, Found, PartitionStatus, Place, Stage, Wanted, classify
 from metric_benchmark.pipeline.inputs import CaseInputs, ExperimentRun, case_inputs
 from metric_benchmark.pipeline.provenance import implementation
 from metric_benchmark.pipeline.wanted import Metrics, correlation_inputs, kills_inputs, raw_inputs, scores_inputs
@@ -169,7 +168,7 @@ class _CaseStatus:
         wanted = self._wanted("correlation", None, "correlation", settings, evidence, places)
         yield wanted, _analysis_found(root.correlation(case_id), Correlation)[0]
 
-    def _place(self, stage: Any, variant: str | None) -> Place:
+    def _place(self, stage: Stage, variant: str | None) -> Place:
         return stage, self._case_id if variant is None else f"{self._case_id}|{variant}"
 
     def _evidence(self, variants: Iterable[str]) -> dict[str, str]:
@@ -177,7 +176,7 @@ class _CaseStatus:
 
     def _wanted(
         self,
-        stage: str,
+        stage: Stage,
         variant: str | None,
         code: str,
         inputs: Mapping[str, str],

@@ -23,8 +23,7 @@ def raw_inputs(variant: Variant, reward_key: str) -> dict[str, str]:
         "environment": digest_json(dict(variant.environment.identity)),
         "reward_key": reward_key,
         "harbor": harbor_version(),
-        **variant.parts,
-        **{f"task:{task.id}": task.sha256 for task in variant.tasks},
+        **variant.inputs,
     }
 
 
