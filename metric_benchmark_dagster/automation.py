@@ -59,7 +59,8 @@ def analysis_follows(experiment: Experiment, keys: PartitionKeys, key_prefix: Se
         job_name=ASSET_JOB,
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Scores, measures, correlates and seals as soon as the results are there. Costs no trials.",
+        description="Scores, measures, correlates and seals as soon as the results are there. Costs no trials "
+        "and asks no model.",
     )
     def sensor(context: dg.SensorEvaluationContext, experiment: ExperimentResource) -> dg.SensorResult | dg.SkipReason:
         nonlocal watched
