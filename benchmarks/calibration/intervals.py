@@ -100,6 +100,17 @@ def one(rng: np.random.Generator, s: Setting) -> dict[str, tuple[float, float]] 
     }
 
 
+def shift(rng: np.random.Generator, s: Setting) -> tuple[float, float, float] | None:
+    """How far the replicates' mean lies from the estimate, and both ends of the percentile interval."""
+    kills, cover, _ = draw(rng, s)
+    boot = two_way_bootstrap(design(s), kills, cover, seed=int(rng.integers(2**62)), n_replicates=B)
+    values = boot.replicates[~np.isnan(boot.replicates)]
+    if math.isnan(boot.observed) or len(values) < B / 2:
+        return None
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(values.mean()) - boot.observed, float(low), float(high)
+
+
 def _jackknife(member: np.ndarray, kills: np.ndarray, cover: np.ndarray) -> np.ndarray:
     """Influence of each task and each mutant, by leaving it out."""
     by_task = []
@@ -121,6 +132,18 @@ def _bca(observed: float, values: np.ndarray, influence: np.ndarray) -> tuple[fl
     return tuple(np.quantile(values, levels))
 
 
+def shifts(simulator: Simulator, scale: float) -> str:
+    rows = []
+    for s in SETTINGS:
+        if s.attempts is None and (s.n_tasks, s.n_mutants) == (40, 20):
+            found = np.array([f for f in simulator.run(shift, max(20, round(300 * scale)), s) if f])
+            rows.append([s.name, *(float(x) for x in found.mean(axis=0)), len(found)])
+    return (
+        "Where the replicates lie: how far their mean is from the estimate, and the ends of 95% percentile intervals, "
+        "means over cases.\n\n" + table(["setting", "shift", "percentile, low", "percentile, high", "cases"], rows)
+    )
+
+
 def report(simulator: Simulator, scale: float) -> str:
     rows = []
     for s in SETTINGS:
@@ -137,4 +160,5 @@ def report(simulator: Simulator, scale: float) -> str:
         "Share of 95% intervals that hold the expected value of this very design (K = 200, tasks and mutants redrawn, "
         f"attempts as run), and their mean width; {B} resamples.\n\n"
         + table(["setting", "T", "M", "expected partial", *METHODS, "cases"], rows)
+        + f"\n\n{shifts(simulator, scale)}"
     )
