@@ -223,10 +223,11 @@ def test_a_trial_whose_files_contradict_one_another_is_left_out_and_blocks_nothi
         (first / "verifier" / name).unlink(missing_ok=True)
     (first / "verifier" / "reward.txt").write_text("1")
     done = adopt(finished, job, tmp_path / "new")
-    assert done.left_out[0] == (
+    # Those of the other agent are left out too, in the order of names that end by chance.
+    assert [text for text in done.left_out if first.name in text] == [
         f"elsewhere/{first.name}: verifier/reward.txt says reward=1.0, but result.json says reward=0.0; restore them "
         "from a backup"
-    )
+    ]
     assert [trial.trial for trial in done.results.trials] == [second.name]
     assert read_index(EvidenceRoot(tmp_path / "new"), "words").variants.keys() == {"idle"}
 
