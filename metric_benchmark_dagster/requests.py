@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can run now, what runs already, and how a run is asked for: what the schedule and the sensor have in common."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import dagster as dg
@@ -39,23 +39,16 @@ def wanted_units(run: ExperimentRun, status: Sequence[PartitionStatus], known: P
         status: of the evidence.
         known: the partitions the code location knows; others are waited for, and appear when it is loaded again.
     """
-    plan = plan_units(PartitionKeys.of(run.experiment), currency(status, sealed=is_sealed(run, status)))
+    fresh = {(found.stage, found.key) for found in status if found.state == "fresh"}
+    sealed = is_sealed(run, status)
+    plan = plan_units(
+        PartitionKeys.of(run.experiment), lambda asset, key: sealed if key is None else (asset, key) in fresh
+    )
     keys = {*known.roles, *known.cases, None}
-    return [unit for unit in fresh_less(plan, status) if unit.key in keys]
-
-
-def currency(status: Iterable[PartitionStatus], *, sealed: bool) -> Callable[[str, str | None], bool]:
-    """Returns whether an asset's partition is up to date, by the evidence alone."""
-    fresh = {(found.stage, found.key) for found in status if found.state == "fresh"}
-    return lambda asset, key: sealed if key is None else (asset, key) in fresh
-
-
-def fresh_less(plan: Mapping[Unit, frozenset[Unit]], status: Iterable[PartitionStatus]) -> list[Unit]:
-    """Returns the units that can run now, without those of their assets that are fresh."""
-    fresh = {(found.stage, found.key) for found in status if found.state == "fresh"}
     return [
         replace(unit, assets=tuple(asset for asset in unit.assets if (asset, unit.key) not in fresh))
         for unit in ready_units(plan)
+        if unit.key in keys
     ]
 
 
