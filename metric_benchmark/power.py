@@ -101,7 +101,7 @@ def plan_settling(
         n_simulations: simulated experiments per design.
     """
     link = LINKS[-1] if effect is None else link_of(effect, curve)
-    simulate = _simulator(scoring, claim, link, seed, n_simulations)
+    simulate = _simulator(scoring, claim, link, seed, n_simulations, with_refuted=True)
 
     def settled(of: Design) -> PowerPoint:
         found = simulate(of)
@@ -110,7 +110,11 @@ def plan_settling(
 
     base = settled(design)
     options = _options(design, scoring, base, settled)
-    where = "with as strong a link as was simulated" if effect is None else f"if the association is {effect:+.2f}"
+    where = "at the strongest link that was simulated"
+    if effect is not None:
+        is_shown = any(point.effect is not None and point.effect >= effect for point in curve)
+        beyond = f"{where}, which shows as less than the {effect:+.2f} estimated here"
+        where = f"if the association is {effect:+.2f} as estimated" if is_shown else beyond
     lead = (
         f"{where}, {base.power:.0%} of experiments of this size either support or refute that it is at least "
         f"{claim.minimum_effect:g}"
@@ -140,12 +144,22 @@ def single_changes(design: Design, scoring: ScoringConfig) -> Iterable[tuple[str
         yield "twice the attempts of both", {"n_baseline": baseline, "n_mutant": mutant}
 
 
-def _simulator(scoring: ScoringConfig, claim: Claim, link: float, seed: int, n_simulations: int) -> Simulate:
+def _simulator(
+    scoring: ScoringConfig, claim: Claim, link: float, seed: int, n_simulations: int, *, with_refuted: bool = False
+) -> Simulate:
     def simulate(of: Design) -> PowerPoint:
         observe = SimulatedAttempts(
             scoring.kill_rule, min_valid_attempts(scoring), of.n_baseline, of.n_mutant, _BASELINE_RATE, _FAULTY_RATE
         )
-        return simulate_power(of, ItemWorld(link=link), observe, claim, seed=seed, n_simulations=n_simulations)
+        return simulate_power(
+            of,
+            ItemWorld(link=link),
+            observe,
+            claim,
+            seed=seed,
+            n_simulations=n_simulations,
+            with_refuted=with_refuted,
+        )
 
     return simulate
 

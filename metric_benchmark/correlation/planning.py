@@ -15,6 +15,7 @@ from metric_benchmark.correlation.bootstrap import two_way_bootstrap
 from metric_benchmark.correlation.permutation import task_permutation_test
 from metric_benchmark.correlation.verdicts import decide
 from metric_benchmark.correlation.worlds import ItemWorld, draw_membership
+from metric_benchmark.multiplicity import P_TOLERANCE
 from metric_benchmark.records.correlation import Calibrated, PowerPoint
 
 Bools = NDArray[np.bool_]
@@ -79,7 +80,14 @@ class Claim:
 
 
 def simulate_power(
-    design: Design, world: ItemWorld, observe: Observe, claim: Claim, *, seed: int, n_simulations: int = 100
+    design: Design,
+    world: ItemWorld,
+    observe: Observe,
+    claim: Claim,
+    *,
+    seed: int,
+    n_simulations: int = 100,
+    with_refuted: bool = False,
 ) -> PowerPoint:
     """Simulates an experiment many times and counts its verdicts, decided as `verdicts.decide` does.
 
@@ -92,6 +100,7 @@ def simulate_power(
         claim: what is decided.
         seed: of the simulation.
         n_simulations: simulated experiments. The power's standard error is at most half of 1/sqrt of it.
+        with_refuted: whether to count how often the claim is refuted, too, which takes longer.
     """
     children = np.random.SeedSequence(seed, spawn_key=(_PURPOSE_POWER,)).spawn(n_simulations)
     n_replicates = claim.n_simulated_replicates
@@ -107,14 +116,19 @@ def simulate_power(
         null = found.null_mean
         if math.isnan(found.observed) or math.isnan(null):
             continue
-        estimates.append(found.observed - null)
+        estimate, p_adjusted = found.observed - null, min(1.0, found.p_value() * claim.n_family)
+        estimates.append(estimate)
+        # Without these no interval makes the claim supported, or refuted.
+        may_support = estimate >= claim.minimum_effect and p_adjusted <= claim.alpha + P_TOLERANCE
+        if not may_support and not (with_refuted and estimate < claim.minimum_effect):
+            continue
         boot = two_way_bootstrap(membership, kills, cover, seed=inner, n_replicates=_RESAMPLES)
         if not boot.stderr_z > 0:
             continue
         low, high = boot.interval(1 - 2 * claim.alpha)
         verdict = decide(
-            Calibrated(estimate=found.observed - null, low=low - null, high=high - null, null_mean=null),
-            min(1.0, found.p_value() * claim.n_family),
+            Calibrated(estimate=estimate, low=low - null, high=high - null, null_mean=null),
+            p_adjusted,
             minimum_effect=claim.minimum_effect,
             alpha=claim.alpha,
         ).verdict
@@ -126,7 +140,7 @@ def simulate_power(
         effect=float(np.mean(estimates)) if estimates else None,
         power=power,
         stderr=simulation_error(power, n_simulations),
-        p_refuted=n_refuted / n_simulations,
+        p_refuted=n_refuted / n_simulations if with_refuted else None,
         n_simulations=n_simulations,
         n_trials=design.n_trials,
     )

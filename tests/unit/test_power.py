@@ -56,7 +56,8 @@ def test_power_is_of_the_decision_its_level_its_minimum_effect_and_its_family():
 
 
 def test_a_claim_is_refuted_where_there_is_nothing_and_the_minimum_effect_is_large():
-    found = simulated(Design(40, 20, 100, SIZES), 0.0, Claim(minimum_effect=0.4), n=20)
+    design, claim = Design(40, 20, 100, SIZES), Claim(minimum_effect=0.4)
+    found = simulate_power(design, ItemWorld(link=0.0), unseen, claim, seed=1, n_simulations=20, with_refuted=True)
     assert found.p_refuted > 0.7
     assert found.power == 0.0
 
@@ -133,9 +134,25 @@ def test_what_settles_a_claim_counts_both_verdicts_at_the_link_that_shows_as_wha
     assert set(links) == {0.25}
     assert (found.share, found.stderr) == (pytest.approx(0.3), pytest.approx(np.sqrt(0.3 * 0.7 / 25)))
     assert found.advice == (
-        "if the association is +0.07, 30% of experiments of this size either support or refute that it is at least "
-        "0.25; the cheapest single change that reaches 80% and allows a verdict is 60 mutants (1200 trials more: 90%)"
+        "if the association is +0.07 as estimated, 30% of experiments of this size either support or refute that it is "
+        "at least 0.25; the cheapest single change that reaches 80% and allows a verdict is 60 mutants (1200 trials more: 90%)"
     )
+
+
+@pytest.mark.parametrize(
+    ("effect", "start"),
+    [
+        (0.35, "at the strongest link that was simulated, which shows as less than the +0.35 estimated here, 90% of"),
+        (None, "at the strongest link that was simulated, 90% of"),
+    ],
+)
+def test_an_effect_that_no_simulated_link_shows_is_said_to_be_beyond(monkeypatch, effect, start):
+    monkeypatch.setattr(power, "simulate_power", lambda *_args, **_more: point(0.9, 0.3))
+    found = plan_settling(
+        Design(40, 20, 200, SIZES), DETERMINISTIC, Claim(minimum_effect=0.2), effect, [point(0.5, 0.3)]
+    )
+    assert found.advice.startswith(start)
+    assert found.advice.endswith(": new data of this size will probably do")
 
 
 def test_notes_name_what_no_power_can_repair():

@@ -234,8 +234,8 @@ def test_a_claim_that_stays_open_for_want_of_data_is_told_what_would_settle_it(r
     assert [option["change"] for option in settling["options"]][3:] == [
         "200 subsets + 40 tasks", "200 subsets + 40 tasks + 20 mutants"
     ]  # fmt: skip
-    start = f"if the association is {row['calibrated']:+.2f}, {settling['share']:.0%} of experiments of this size "
-    assert settling["advice"].startswith(f"{start}either support or refute that it is at least 0.3")
+    said = f"the {row['calibrated']:+.2f} estimated here, {settling['share']:.0%} of experiments of this size either "
+    assert f"{said}support or refute that it is at least 0.3" in settling["advice"]
     assert f"Simulated: {settling['advice']}." in report
     assert "9 tasks: below 20 every verdict is inconclusive" in report
     # What was simulated is kept.
