@@ -135,7 +135,8 @@ def test_what_settles_a_claim_counts_both_verdicts_at_the_link_that_shows_as_wha
     assert (found.share, found.stderr) == (pytest.approx(0.3), pytest.approx(np.sqrt(0.3 * 0.7 / 25)))
     assert found.advice == (
         "if the association is +0.07 as estimated, 30% of experiments of this size either support or refute that it is "
-        "at least 0.25; the cheapest single change that reaches 80% and allows a verdict is 60 mutants (1200 trials more: 90%)"
+        "at least 0.25; the cheapest single change that reaches 80% and allows a verdict is 60 mutants "
+        "(1200 trials more: 90%)"
     )
 
 
