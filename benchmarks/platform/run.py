@@ -126,12 +126,14 @@ def backfill(n_partitions: int, folder: Path) -> dict[str, float]:
     experiment = world.write_experiment(folder / "experiment", n_variants)
     world.record_execution(experiment, folder / "out")
     with hosts.Host(experiment, folder / "out", folder / "dev.log", processes) as host:
+        # Only the backfill is to run.
+        host.switch_sensor("analysis_follows", on=False)
         started = time.monotonic()
         status = host.follow_backfill(host.launch_backfill(["mutant_scores"]), within_s=7200)
         seconds = time.monotonic() - started
         n_done = len(host.materialised()["mutant_scores"])
         assert (status, n_done) == ("COMPLETED_SUCCESS", n_partitions), (status, n_done)
-        runs = host.graphql(
+        runs = host.ask(
             "query($n: Int!) { runsOrError(limit: $n, filter: {statuses: [SUCCESS]}) { ... on Runs { results {"
             " startTime endTime assetSelection { path } } } } }",
             n=2 * n_partitions,

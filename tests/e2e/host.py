@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
+
+from metric_benchmark.errors import ConfigError
+from metric_benchmark.webserver import WebServer
 
 LOCATION = "metric_benchmark_dagster"
 ASSETS = (
@@ -33,29 +34,14 @@ def wait_for[T](condition: Callable[[], T], within_s: float, what: str, every_s:
     return found
 
 
-class Web:
-    """A running web server of Dagster, asked over GraphQL."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def graphql(self, query: str, **variables: Any) -> dict[str, Any]:
-        """Runs a query; an error fails the test."""
-        request = urllib.request.Request(
-            f"{self.url}/graphql",
-            json.dumps({"query": query, "variables": variables}).encode(),
-            {"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=60) as response:
-            answer = json.load(response)
-        assert "errors" not in answer, answer
-        return answer["data"]
+class Web(WebServer):
+    """A running web server of Dagster: what the shipped one asks, and what a person does in the UI."""
 
     def launch_backfill(self, assets: Iterable[str] = ASSETS, **params: Any) -> str:
         """Launches a backfill, of all partitions unless told otherwise, and returns its id."""
         params = {"allPartitions": True} | params
         params["assetSelection"] = [{"path": [asset]} for asset in assets]
-        answer = self.graphql(
+        answer = self.ask(
             """mutation($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
                  __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }""",
             params=params,
@@ -63,29 +49,20 @@ class Web:
         assert answer["__typename"] == "LaunchBackfillSuccess", answer
         return answer["backfillId"]
 
-    def backfill_status(self, backfill: str) -> str:
-        """The status of a backfill."""
-        return self.graphql(
-            """query($id: String!) { partitionBackfillOrError(backfillId: $id) {
-                 ... on PartitionBackfill { status } } }""",
-            id=backfill,
-        )["partitionBackfillOrError"]["status"]
-
     def follow_backfill(self, backfill: str, within_s: float = 600) -> str:
         """Waits for the end of a backfill and returns its status."""
-        running = ("REQUESTED", "CANCELING", "FAILING")
-        return wait_for(
-            lambda: status if (status := self.backfill_status(backfill)) not in running else "",
-            within_s,
-            f"backfill {backfill}",
-            2,
-        )
+        deadline = time.monotonic() + within_s
+        status = ""
+        for progress in self.follow(backfill):
+            status = progress.status
+            assert time.monotonic() < deadline, f"backfill {backfill}: not within {within_s} s: {progress}"
+        return status
 
     def launch(self, asset: str, key: str | None) -> str:
         """Launches one materialisation and returns the run's id."""
         tags = [{"key": "dagster/partition", "value": key}] if key else []
         selector = {**_REPOSITORY, "jobName": "__ASSET_JOB", "assetSelection": [{"path": [asset]}]}
-        answer = self.graphql(
+        answer = self.ask(
             """mutation($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) {
                  __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }""",
             params={"selector": selector, "executionMetadata": {"tags": tags}},
@@ -95,16 +72,16 @@ class Web:
 
     def terminate(self, run: str) -> None:
         """Asks a run to stop, like the button in the UI."""
-        answer = self.graphql(
+        answer = self.ask(
             "mutation($id: String!) { terminateRun(runId: $id) { __typename ... on PythonError { message } } }", id=run
         )["terminateRun"]
         assert answer["__typename"] == "TerminateRunSuccess", answer
 
     def run_status(self, run: str) -> str:
         """The status of a run."""
-        return self.graphql("query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }", id=run)[
-            "runOrError"
-        ]["status"]
+        return self.ask("query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }", id=run)["runOrError"][
+            "status"
+        ]
 
     def follow_run(self, run: str, within_s: float = 200) -> str:
         """Waits for the end of a run and returns its status."""
@@ -113,7 +90,7 @@ class Web:
 
     def run_log(self, run: str) -> str:
         """All messages of a run."""
-        answer = self.graphql(
+        answer = self.ask(
             """query($id: ID!) { runOrError(runId: $id) { ... on Run { eventConnection(limit: 1000) {
                  events { __typename ... on MessageEvent { message } } } } } }""",
             id=run,
@@ -123,7 +100,7 @@ class Web:
 
     def materialised(self) -> dict[str, set[str]]:
         """Materialised partitions by asset; an asset without partitions has the one key ''."""
-        nodes = self.graphql(
+        nodes = self.ask(
             """{ assetNodes { assetKey { path } isMaterializable isPartitioned
                  assetMaterializations(limit: 1) { runId }
                  assetPartitionStatuses { ... on DefaultPartitionStatuses { materializedPartitions } } } }"""
@@ -138,19 +115,32 @@ class Web:
                 found[node["assetKey"]["path"][-1]] = keys
         return found
 
-    def stop_sensor(self, name: str) -> None:
-        """Stops a sensor, like the switch in the UI."""
-        found = self.graphql(
+    def switch_sensor(self, name: str, *, on: bool) -> bool:
+        """Switches a sensor, like the switch in the UI; returns whether it was on before."""
+        selector = {**_REPOSITORY, "sensorName": name}
+        state = self.ask(
             """query($selector: SensorSelector!) { sensorOrError(sensorSelector: $selector) {
-                 ... on Sensor { sensorState { id } } } }""",
-            selector={**_REPOSITORY, "sensorName": name},
-        )["sensorOrError"]
-        self.graphql("mutation($id: String!) { stopSensor(id: $id) { __typename } }", id=found["sensorState"]["id"])
+                 ... on Sensor { sensorState { id status } } } }""",
+            selector=selector,
+        )["sensorOrError"]["sensorState"]
+        was_on = state["status"] == "RUNNING"
+        if on and not was_on:
+            self.ask(
+                "mutation($selector: SensorSelector!) { startSensor(sensorSelector: $selector) { __typename } }",
+                selector=selector,
+            )
+        elif was_on and not on:
+            self.ask("mutation($id: String!) { stopSensor(id: $id) { __typename } }", id=state["id"])
+        return was_on
 
-    def observe_inputs(self) -> None:
-        """Observes both inputs and waits for it."""
-        for run in [self.launch(asset, None) for asset in ("variant_inputs", "case_inputs")]:
-            assert self.follow_run(run) == "SUCCESS", self.run_log(run)
+    @contextlib.contextmanager
+    def without_sensor(self, name: str) -> Generator[None]:
+        """Has a sensor stopped for a while, if it is on."""
+        was_on = self.switch_sensor(name, on=False)
+        try:
+            yield
+        finally:
+            self.switch_sensor(name, on=was_on)
 
 
 class Host(Web):
@@ -191,8 +181,8 @@ class Host(Web):
 
     def _is_ready(self) -> bool:
         assert self.process.poll() is None, f"dagster dev ended; see {self.log}"
-        with contextlib.suppress(OSError, AssertionError):
-            return bool(self.graphql("{ assetNodes { assetKey { path } } }")["assetNodes"])
+        with contextlib.suppress(ConfigError):
+            return bool(self.ask("{ assetNodes { assetKey { path } } }")["assetNodes"])
         return False
 
 

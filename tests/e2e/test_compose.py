@@ -106,7 +106,7 @@ def deployment(small: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> I
 def web(deployment: Deployment, hosts: ModuleType) -> Any:
     """The web server, asked through the published port; only what the tests launch runs."""
     web = hosts.Web(f"http://127.0.0.1:{deployment.port}")
-    web.stop_sensor("analysis_follows")
+    web.switch_sensor("analysis_follows", on=False)
     return web
 
 
@@ -120,7 +120,7 @@ def test_terminating_a_run_ends_its_container_and_those_of_its_trials(
     web.terminate(run)
     assert web.follow_run(run, 150) == "CANCELED", web.run_log(run)
     hosts.wait_for(lambda: not containers(f"dagster/run_id={run}"), 30, "the end of the run's container", 0.5)
-    assert containers(trials) == []
+    hosts.wait_for(lambda: not containers(trials), 60, "the end of the trials' containers", 0.5)
 
 
 def test_runs_in_containers_end_with_evidence_that_validates(deployment: Deployment, web: Any) -> None:

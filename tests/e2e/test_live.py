@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from metric_benchmark.evidence.layout import EvidenceRoot
-from metric_benchmark.evidence.locks import lock_root
+from metric_benchmark.evidence.locks import is_root_free
 from metric_benchmark.experiment import open_run
 from metric_benchmark.pins import sign_experiment
 from metric_benchmark.pipeline.status import experiment_status
@@ -29,6 +30,17 @@ N_TERMINATIONS = 10
 LAST_TERMINATION_S = 9.0
 #: An agent that Harbor cannot make; only its own variant is refused for it.
 BROKEN = 'agent: {import_path: "harbor.agents.nop:NoSuchAgent"}'
+
+
+SENSOR = "analysis_follows"
+
+
+@pytest.fixture
+def still(filled: Any) -> Iterator[Any]:
+    """The host while nothing runs but what a test launches."""
+    with filled.without_sensor(SENSOR):
+        wait_for(lambda: not unfinished(filled), 200, "earlier runs")
+        yield filled
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +66,8 @@ def test_a_backfill_of_everything_materialises_every_partition(filled: Any, smal
     assert (filled.output / "experiment.json").exists()
     assert (filled.output / "report.html").exists()
     assert not_fresh(filled) == {}
+    # The sensor was on and left all of it to the backfill.
+    assert runs_of(filled, "metric_benchmark/trigger", SENSOR) == {}
 
 
 def test_every_check_of_it_passed(filled: Any) -> None:
@@ -65,33 +79,32 @@ def test_every_check_of_it_passed(filled: Any) -> None:
     wait_for(lambda: latest_checks(filled) == dict.fromkeys(names, True), 200, "all checks to have passed", 3)
 
 
-def test_a_backfill_with_a_failing_variant_does_the_rest_and_the_next_one_only_what_is_missing(filled: Any) -> None:
-    stop_automation(filled)
-    edit(filled, "tiny", "agent: {name: nop}", "agent: {name: nop, model_name: other}")
-    edit(filled, "other", "mutants:\n", f"mutants:\n  - {{id: extra, operator: external/x, {BROKEN}}}\n")
-    ended = backfill(filled)
+def test_a_backfill_with_a_failing_variant_does_the_rest_and_the_next_one_only_what_is_missing(still: Any) -> None:
+    edit(still, "tiny", "agent: {name: nop}", "agent: {name: nop, model_name: other}")
+    edit(still, "other", "mutants:\n", f"mutants:\n  - {{id: extra, operator: external/x, {BROKEN}}}\n")
+    ended = backfill(still)
     assert ended.returncode == 4, ended.stderr
     result = json.loads(ended.stdout)
     assert result["status"] == "COMPLETED_FAILED"
-    assert runs_of(filled, result["backfill"]) == {
+    assert runs_of(still, "dagster/backfill", result["backfill"]) == {
         "raw_results tiny|lazy": "SUCCESS",
         "raw_results other|extra": "FAILURE",
         "mutant_scores tiny|lazy": "SUCCESS",
         "subset_scores tiny": "SUCCESS",
         "correlation tiny": "SUCCESS",
     }
-    assert not_fresh(filled) == {
+    assert not_fresh(still) == {
         "raw_results other|extra": "missing",
         "mutant_scores other|extra": "missing",
         "subset_scores other": "stale",
         "correlation other": "stale",
     }
-    assert "other|extra" not in filled.materialised()["raw_results"] | filled.materialised()["mutant_scores"]
+    assert "other|extra" not in still.materialised()["raw_results"] | still.materialised()["mutant_scores"]
 
-    edit(filled, "other", BROKEN, "agent: {name: nop}")
-    ended = backfill(filled, "--state", "missing", "--state", "failed")
+    edit(still, "other", BROKEN, "agent: {name: nop}")
+    ended = backfill(still, "--state", "missing", "--state", "failed")
     assert ended.returncode == 0, ended.stderr
-    assert runs_of(filled, json.loads(ended.stdout)["backfill"]) == {
+    assert runs_of(still, "dagster/backfill", json.loads(ended.stdout)["backfill"]) == {
         "raw_results other|extra": "SUCCESS",
         "mutant_scores other|extra": "SUCCESS",
         "subset_scores other": "SUCCESS",
@@ -99,7 +112,7 @@ def test_a_backfill_with_a_failing_variant_does_the_rest_and_the_next_one_only_w
         "execution_manifest ": "SUCCESS",
         "report ": "SUCCESS",
     }
-    assert not_fresh(filled) == {}
+    assert not_fresh(still) == {}
 
 
 def test_the_schedule_asks_for_exactly_what_is_stale_and_then_only_a_new_mutant_is_run(filled: Any) -> None:
@@ -112,53 +125,56 @@ def test_the_schedule_asks_for_exactly_what_is_stale_and_then_only_a_new_mutant_
 
     before = trials(filled)
     edit(filled, "other", "mutants:\n", "mutants:\n  - {id: another, operator: external/y, agent: {name: nop}}\n")
-    wait_for(lambda: "other|another" in partition_keys(filled, "raw_results"), 120, "the new mutant's partition")
+    wait_for(lambda: "other|another" in filled.partition_keys(("raw_results",)), 120, "the new mutant's partition")
     assert tick(filled) == ["raw_results other|another"]
-    start_automation(filled)
     run = filled.launch("raw_results", "other|another")
     assert filled.follow_run(run) == "SUCCESS", filled.run_log(run)
-    # All that depends on it follows by itself.
+    # All that depends on it follows by itself, at the first attempt.
     wait_for(lambda: not_fresh(filled) == {} and tick(filled) == [], 400, "the analysis to follow", 3)
+    wait_for(lambda: not unfinished(filled), 100, "the end of what follows")
+    assert runs_of(filled, "metric_benchmark/trigger", SENSOR) == {
+        "mutant_scores other|another": "SUCCESS",
+        "correlation,subset_scores other": "SUCCESS",
+        "execution_manifest,report ": "SUCCESS",
+    }
     ran = trials(filled) - before
     assert {trial.parts[0] for trial in ran} == {"another"}
     assert len(ran) == 2
 
 
 def test_runs_terminated_at_any_moment_leave_nothing_behind_and_the_next_one_succeeds(
-    filled: Any, small: ModuleType, processes: ModuleType
+    still: Any, small: ModuleType, processes: ModuleType
 ) -> None:
-    stop_automation(filled)
-    wait_for(lambda: not unfinished(filled), 200, "earlier runs")
-    before = processes.started_by(filled.process.pid)
-    set_sleep(small, filled.experiment, 120)
+    before = processes.started_by(still.process.pid)
+    set_sleep(small, still.experiment, 120)
     seed = random.randrange(10**6)
     moments = random.Random(seed)
     for number in range(N_TERMINATIONS):
         # One in each stretch of that time.
         delay_s = LAST_TERMINATION_S * (number + moments.random()) / N_TERMINATIONS
         where = f"termination {number + 1} of seed {seed}, {delay_s:.2f} s after the launch"
-        run = filled.launch("raw_results", "other|baseline")
+        run = still.launch("raw_results", "other|baseline")
         time.sleep(delay_s)
-        started = processes.started_by(filled.process.pid) - before
+        started = processes.started_by(still.process.pid) - before
         # While its process is being made it cannot be told; a person presses the button again.
-        wait_for(lambda run=run: terminate(filled, run), 60, f"{where}: to be told", 0.5)
-        ended = filled.follow_run(run, 100)
+        wait_for(lambda run=run: terminate(still, run), 60, f"{where}: to be told", 0.5)
+        ended = still.follow_run(run, 100)
         # One that was cancelled just as it left the queue is started by Dagster all the same, and stops by itself.
-        is_stopped = ended == "CANCELED" or (ended == "FAILURE" and CANCELLED in filled.run_log(run))
-        assert is_stopped, f"{where}: {ended}: {filled.run_log(run)}"
-        started |= processes.started_by(filled.process.pid) - before
+        is_stopped = ended == "CANCELED" or (ended == "FAILURE" and CANCELLED in still.run_log(run))
+        assert is_stopped, f"{where}: {ended}: {still.run_log(run)}"
+        started |= processes.started_by(still.process.pid) - before
         # The code server starts a tracker of its own with its first run; it stays as long as the server.
         started = {process for process in started if "resource_tracker" not in processes.command(process[0])}
         left = processes.left_of(started, within_s=30)
         assert left == [], f"{where}: {left}"
-        assert slots(filled) == 0, where
-    with lock_root(EvidenceRoot(filled.output), "exclusive"):
-        pass
+        assert slots(still) == 0, where
+    # What is left of a trial holds the evidence until its sandbox is gone.
+    wait_for(lambda: is_root_free(EvidenceRoot(still.output), "exclusive"), 60, "the evidence to be free")
 
-    set_sleep(small, filled.experiment, 0)
-    again = filled.launch("raw_results", "other|baseline")
-    assert filled.follow_run(again) == "SUCCESS", filled.run_log(again)
-    assert "other|baseline 2/2" in filled.run_log(again)
+    set_sleep(small, still.experiment, 0)
+    again = still.launch("raw_results", "other|baseline")
+    assert still.follow_run(again) == "SUCCESS", still.run_log(again)
+    assert "other|baseline 2/2" in still.run_log(again)
 
 
 def wait_for(*args: Any) -> Any:
@@ -200,12 +216,12 @@ def backfill(host: Any, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def runs_of(host: Any, backfill_id: str) -> dict[str, str]:
-    """Status of a backfill's runs by assets and partition."""
-    runs = host.graphql(
-        """query($value: String!) { runsOrError(filter: {tags: [{key: "dagster/backfill", value: $value}]}) {
+def runs_of(host: Any, tag: str, value: str) -> dict[str, str]:
+    """Status of the runs with a tag, by assets and partition."""
+    runs = host.ask(
+        """query($tag: ExecutionTag!) { runsOrError(filter: {tags: [$tag]}) {
              ... on Runs { results { status assetSelection { path } tags { key value } } } } }""",
-        value=backfill_id,
+        tag={"key": tag, "value": value},
     )["runsOrError"]["results"]
     found: dict[str, str] = {}
     for run in runs:
@@ -217,7 +233,7 @@ def runs_of(host: Any, backfill_id: str) -> dict[str, str]:
 
 def latest_checks(host: Any) -> dict[str, bool | None]:
     """Whether each check passed the last time; None where the UI shows no result."""
-    nodes = host.graphql(
+    nodes = host.ask(
         """{ assetNodes { assetChecksOrError { ... on AssetChecks { checks { name
              executionForLatestMaterialization { evaluation { success } } } } } } }"""
     )["assetNodes"]
@@ -230,20 +246,13 @@ def latest_checks(host: Any) -> dict[str, bool | None]:
 
 def observed(host: Any) -> list[str]:
     """The inputs that have been observed at least once."""
-    nodes = host.graphql("{ assetNodes { assetKey { path } assetObservations(limit: 1) { timestamp } } }")["assetNodes"]
+    nodes = host.ask("{ assetNodes { assetKey { path } assetObservations(limit: 1) { timestamp } } }")["assetNodes"]
     return [node["assetKey"]["path"][-1] for node in nodes if node["assetObservations"]]
-
-
-def partition_keys(host: Any, asset: str) -> list[str]:
-    return host.graphql(
-        "query($path: [String!]!) { assetNodeOrError(assetKey: {path: $path}) { ... on AssetNode { partitionKeys } } }",
-        path=[asset],
-    )["assetNodeOrError"]["partitionKeys"]
 
 
 def tick(host: Any) -> list[str]:
     """What the schedule would ask for now, evaluated by the real code server."""
-    answer = host.graphql(
+    answer = host.ask(
         """mutation($selector: ScheduleSelector!, $at: Float!) {
              scheduleDryRun(selectorData: $selector, timestamp: $at) {
                __typename ... on PythonError { message } ... on DryRunInstigationTick { evaluationResult {
@@ -265,42 +274,16 @@ def tick(host: Any) -> list[str]:
     ]
 
 
-def stop_automation(host: Any) -> None:
-    _automation(host, "STOPPED")
-
-
-def start_automation(host: Any) -> None:
-    _automation(host, "RUNNING")
-
-
-def _automation(host: Any, status: str) -> None:
-    selector = {**sys.modules["mb_tests_host"]._REPOSITORY, "sensorName": "analysis_follows"}
-    state = host.graphql(
-        """query($selector: SensorSelector!) { sensorOrError(sensorSelector: $selector) {
-             ... on Sensor { sensorState { id status } } } }""",
-        selector=selector,
-    )["sensorOrError"]["sensorState"]
-    if state["status"] == status:
-        return
-    if status == "RUNNING":
-        host.graphql(
-            "mutation($selector: SensorSelector!) { startSensor(sensorSelector: $selector) { __typename } }",
-            selector=selector,
-        )
-    else:
-        host.graphql("mutation($id: String!) { stopSensor(id: $id) { __typename } }", id=state["id"])
-
-
 def terminate(host: Any, run: str) -> bool:
     """Asks a run to stop; whether it could be told."""
-    answer = host.graphql("mutation($id: String!) { terminateRun(runId: $id) { __typename } }", id=run)["terminateRun"]
+    answer = host.ask("mutation($id: String!) { terminateRun(runId: $id) { __typename } }", id=run)["terminateRun"]
     return answer["__typename"] == "TerminateRunSuccess"
 
 
 def unfinished(host: Any) -> list[str]:
     return [
         run["runId"]
-        for run in host.graphql(
+        for run in host.ask(
             """{ runsOrError(filter: {statuses: [QUEUED, NOT_STARTED, STARTING, STARTED, CANCELING]}) {
                  ... on Runs { results { runId } } } }"""
         )["runsOrError"]["results"]
@@ -309,7 +292,7 @@ def unfinished(host: Any) -> list[str]:
 
 def slots(host: Any) -> int:
     """Slots of the pool `harbor` that someone holds."""
-    keys = host.graphql("{ instance { concurrencyLimits { concurrencyKey activeSlotCount pendingStepCount } } }")
+    keys = host.ask("{ instance { concurrencyLimits { concurrencyKey activeSlotCount pendingStepCount } } }")
     return sum(
         key["activeSlotCount"] + key["pendingStepCount"]
         for key in keys["instance"]["concurrencyLimits"]
