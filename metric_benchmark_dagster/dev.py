@@ -9,7 +9,14 @@ from pathlib import Path
 
 from metric_benchmark.errors import MetricBenchmarkError
 from metric_benchmark.webserver import DEFAULT_HOST, DEFAULT_PORT
-from metric_benchmark_dagster.home import DEFAULT_EXPERIMENT, DEFAULT_OUTPUT, host_environment, prepare_home
+from metric_benchmark_dagster.home import (
+    DEFAULT_EXPERIMENT,
+    DEFAULT_OUTPUT,
+    EXPERIMENT_VARIABLE,
+    OUTPUT_VARIABLE,
+    host_environment,
+    prepare_home,
+)
 from metric_benchmark_dagster.workspace import Served, check_served, write_workspace
 
 
@@ -17,8 +24,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Prepares the instance folder and becomes `dagster dev`."""
     parser = argparse.ArgumentParser(
         prog="python -m metric_benchmark_dagster.dev",
-        description="Serves Dagster's UI for an experiment; what `make demo` ran is there to be looked at. Several are "
-        "served by repeating --experiment and --output in pairs; each is a code location of its own.",
+        description="Serves Dagster's UI for an experiment: that of --experiment and --output, else that of "
+        f"{EXPERIMENT_VARIABLE} and {OUTPUT_VARIABLE}, else what `make demo` ran. Several are served by repeating "
+        "--experiment and --output in pairs; each is a code location of its own.",
     )
     parser.add_argument("--experiment", type=Path, action="append", help="experiment.yaml or its folder; repeatable")
     parser.add_argument("--output", type=Path, action="append", help="the evidence root of the experiment before it")
@@ -26,11 +34,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--host", default=DEFAULT_HOST, help="the address to listen on (default: this machine only)")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="the port to listen on")
     options = parser.parse_args(argv)
-    experiments, outputs = options.experiment or [DEFAULT_EXPERIMENT], options.output or [DEFAULT_OUTPUT]
+    experiments, outputs = options.experiment or [], options.output or []
+    where = ("--experiment", "--output")
+    if not experiments and not outputs:
+        where = (EXPERIMENT_VARIABLE, OUTPUT_VARIABLE)
+        experiments, outputs = ([Path(value)] if (value := os.environ.get(name)) else [] for name in where)
     if len(experiments) != len(outputs):
         parser.error(
-            f"found {len(experiments)} --experiment and {len(outputs)} --output; expected one of each in pairs"
+            f"found {len(experiments)} {where[0]} and {len(outputs)} {where[1]}; expected one of each in pairs: an "
+            "experiment is served with its own evidence"
         )
+    if not experiments:
+        experiments, outputs = [DEFAULT_EXPERIMENT], [DEFAULT_OUTPUT]
     try:
         served = check_served(Served(*pair) for pair in zip(experiments, outputs, strict=True))
         home = prepare_home(outputs[0], options.home)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sensor that watches an experiment's files: observes inputs, reloads for new keys, says what is out of date."""
+"""The sensor that watches an experiment's files: observes inputs, reloads for new keys, says what is there."""
 
 import hashlib
 import json
@@ -18,9 +18,11 @@ from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.hashing import digest_json
 from metric_benchmark.pipeline.status import experiment_status
 from metric_benchmark.variants import resolve_variants
+from metric_benchmark_dagster import elsewhere
 from metric_benchmark_dagster.assets.inputs import case_digest
 from metric_benchmark_dagster.checks import UP_TO_DATE, describe_freshness
 from metric_benchmark_dagster.partitions import PartitionKeys
+from metric_benchmark_dagster.requests import busy_units
 from metric_benchmark_dagster.resources import ExperimentResource
 
 SENSOR = "watch_inputs"
@@ -86,7 +88,8 @@ def watch_inputs(experiment: Experiment, keys: PartitionKeys, key_prefix: Sequen
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Looks at the experiment's files: records a new version of each input that changed, loads the code "
-        "location again when cases or variants come or go, and says on the report what is out of date.",
+        "location again when cases or variants come or go, says on the report what is out of date, and shows what was "
+        "recorded outside Dagster.",
     )
     def sensor(context: dg.SensorEvaluationContext, experiment: ExperimentResource) -> dg.SensorResult | dg.SkipReason:
         nonlocal watched
@@ -118,9 +121,14 @@ def watch_inputs(experiment: Experiment, keys: PartitionKeys, key_prefix: Sequen
                     metadata=metadata,
                 )
             )
+        others = elsewhere.recorded_elsewhere(
+            context.instance, run, status, keys, key_prefix, busy_units(context.instance, key_prefix)
+        )
+        events += others
         if PartitionKeys.of(run.experiment) != keys:
             context.log.info("cases or variants came or went: loading the code location again")
             reload_soon(context)
+        is_all &= len(others) < elsewhere.MAX_EVENTS
         files = signature(watched) if is_all else ""
         now = Seen(files, evidence, known, started, time.time() - started, freshness)
         return dg.SensorResult(asset_events=events, cursor=now.render())

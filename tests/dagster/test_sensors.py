@@ -8,6 +8,7 @@ import http.server
 import json
 import threading
 from collections.abc import Generator
+from types import ModuleType
 from typing import Any
 
 import dagster as dg
@@ -15,7 +16,7 @@ import pytest
 
 from metric_benchmark.errors import ConfigError
 from metric_benchmark.variants import resolve_variants
-from metric_benchmark_dagster import sensors
+from metric_benchmark_dagster import elsewhere, sensors
 from metric_benchmark_dagster.hooks import post, resolve_hook
 
 VERSION = "dagster/data_version"
@@ -115,6 +116,42 @@ def test_observations_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
         events, known = sensors.observations(versions, known, ["small"])
         taken.append([event.partition for event in events])
     assert taken == [["a|x", "a|y"], ["b|x", "b|y"], ["c|x", "c|y"], []]
+
+
+def test_what_was_recorded_elsewhere_is_shown_in_portions_and_once(
+    copied: Any, finished: Any, small: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The evidence is finished, and this instance of Dagster has never materialised anything."""
+    raw = copied.instance.get_materialized_partitions
+    monkeypatch.setattr(elsewhere, "MAX_EVENTS", 4)
+    done = look(copied)
+    assert raw(dg.AssetKey("raw_results")) == set(small.VARIANTS[:4])
+    for _ in range(10):
+        done = look(copied, done.cursor)
+    assert raw(dg.AssetKey("raw_results")) == set(small.VARIANTS)
+    assert raw(dg.AssetKey("mutant_scores")) == set(small.SCORED)
+    for asset in ("subset_scores", "coverage", "correlation"):
+        assert raw(dg.AssetKey(asset)) == set(small.TWO_CASES)
+    for asset in ("execution_manifest", "report"):
+        (here,), (there,) = (
+            shell.instance.fetch_materializations(dg.AssetKey(asset), limit=2).records for shell in (copied, finished)
+        )
+        assert here.asset_materialization.tags[VERSION] == there.asset_materialization.tags[VERSION]
+    assert "nothing has changed" in (done.skip_message or "")
+
+
+def test_what_is_at_work_or_out_of_date_reports_for_itself(copied: Any, small: ModuleType) -> None:
+    copied.edit("tiny/case.yaml", "agent: {name: nop}", "agent: {name: nop, model_name: other}")
+    copied.instance.create_run_for_job(
+        copied.definitions.resolve_implicit_global_asset_job_def(),
+        status=dg.DagsterRunStatus.STARTED,
+        tags={"dagster/partition": "tiny|same"},
+        asset_selection=frozenset({dg.AssetKey("raw_results")}),
+    )
+    look(copied)
+    shown = copied.instance.get_materialized_partitions(dg.AssetKey("raw_results"))
+    assert shown == set(small.VARIANTS) - {"tiny|same", "tiny|lazy"}
+    assert copied.instance.get_latest_materialization_event(dg.AssetKey("report")) is None
 
 
 class _Receiver(http.server.BaseHTTPRequestHandler):
