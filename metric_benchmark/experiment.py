@@ -12,7 +12,8 @@ from metric_benchmark.config import Experiment, Level, load_experiment
 from metric_benchmark.config.fields import check_slug
 from metric_benchmark.errors import ConfigError, ExecutionError
 from metric_benchmark.evidence.index import check_run_id, open_root
-from metric_benchmark.evidence.locks import lock_root
+from metric_benchmark.evidence.ledger import append_entry, read_ledger
+from metric_benchmark.evidence.locks import lock_ledger, lock_root
 from metric_benchmark.execution.interrupted import tidy_root
 from metric_benchmark.execution.inventory import find_trials
 from metric_benchmark.execution.runner import OnProgress, VariantRun, VariantSession
@@ -26,11 +27,15 @@ from metric_benchmark.pipeline.provenance import implementation
 from metric_benchmark.pipeline.registration import register_claims
 from metric_benchmark.pipeline.saved import evidence_root, require_own_execution
 from metric_benchmark.pipeline.sealing import check_saved_execution, guard_analysis, seal_execution, seal_experiment
+from metric_benchmark.pipeline.status import experiment_status
 from metric_benchmark.records.analysis import ExperimentSeal
 from metric_benchmark.records.execution import Role
 from metric_benchmark.records.role_times import RoleTime, role_times
 from metric_benchmark.scoring import check_design
 from metric_benchmark.variants import resolve_variants
+
+#: The ledger's word for a case that was removed from the experiment's files on purpose.
+_REMOVED = "remove_case"
 
 
 @dataclass(frozen=True)
@@ -105,9 +110,15 @@ def check_designs(run: ExperimentRun) -> list[str]:
 def changed_inputs(run: ExperimentRun, variants: Iterable[Variant]) -> list[str]:
     """Lists what was paid for and would be set aside, because what decides a trial's outcome has changed.
 
-    More attempts, more tasks and more mutants change nothing that was paid for and are not listed.
+    More attempts, more tasks and more mutants change nothing that was paid for and are not listed. A case that is in
+    the evidence but not in the files is: it was removed, or the evidence is another experiment's.
     """
-    differences: list[str] = []
+    own = ", ".join(case.case_id for case in run.experiment.cases)
+    differences = [
+        f"case {case_id}: {run.root.path} holds trials of it, but the experiment's files do not have it (their cases: "
+        f"{own}); if the evidence is another experiment's, give another --output"
+        for case_id in foreign_cases(run)
+    ]
     for variant in variants:
         if not run.root.variant(variant.case_id, variant.variant_id).is_dir():
             continue
@@ -122,11 +133,38 @@ def changed_inputs(run: ExperimentRun, variants: Iterable[Variant]) -> list[str]
         changed = sorted(paid - kept)
         if changed:
             shown = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
-            differences.append(
-                f"{variant.key}: agent, operator, task, environment or timeouts changed; its trials of {shown} "
-                "would be run again"
-            )
+            differences.append(f"{variant.key}: {_why(run, variant)}; its trials of {shown} would be run again")
     return differences
+
+
+def _why(run: ExperimentRun, variant: Variant) -> str:
+    """Says what of a variant changed, as `status` does; in general terms where no record tells."""
+    place = ("raw_results", variant.key)
+    found = next((status for status in experiment_status(run) if (status.stage, status.key) == place), None)
+    if found is not None and found.state == "stale":
+        return found.reason
+    return "agent, operator, task, environment or timeouts changed"
+
+
+def foreign_cases(run: ExperimentRun) -> list[str]:
+    """Returns the cases evidence holds trials of though the experiment's files do not have them.
+
+    Those whose removal was accepted once are not named again.
+    """
+    if len(run.experiment.cases) < len(run.experiment.cases_config.cases):
+        return []  # Only some were loaded.
+    known = {case.case_id for case in run.experiment.cases}
+    found = {path.name for path in (run.root.execution_root / "execution").glob("*") if any(path.glob("*/"))} - known
+    if found:
+        found -= {entry["case"] for entry in read_ledger(run.root) if entry["kind"] == _REMOVED}
+    return sorted(found)
+
+
+def note_removed_cases(run: ExperimentRun) -> None:
+    """Remembers that cases were removed on purpose; what was run of them stays on disk."""
+    for case_id in foreign_cases(run):
+        with lock_ledger(run.root):
+            append_entry(run.root, _REMOVED, case=case_id)
 
 
 def refuse_changes(run: ExperimentRun, variants: Iterable[Variant]) -> None:
@@ -166,6 +204,7 @@ def run_evals(run: ExperimentRun, *, on_progress: OnProgress, accept_changes: bo
     with lock_root(run.root, "exclusive"):
         open_root(run.root, run.run_id, implementation("execution"))
         tidy_root(run.root)
+        note_removed_cases(run)
         for case in run.experiment.cases:
             register_claims(run, case.case_id)
         done = [

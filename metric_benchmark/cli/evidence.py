@@ -68,6 +68,8 @@ def status(
         say()
         say_table(["stage", "partition", "state", "reason"], [[f.stage, f.key, f.state, f.reason] for f in listed])
     say()
+    if not run.root.path.exists():
+        say(f"{output}: no such folder yet; nothing has been run into it")
     for case_id, names in inert.items():
         say(f"case {case_id}: inert, never unlike the baseline: {', '.join(names)}")
     if n_superseded:

@@ -17,6 +17,7 @@ from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import lock_root
 from metric_benchmark.evidence.writes import write_bytes
 from metric_benchmark.pipeline.planning import Plans, keep_plans, kept_plans, plan_case
+from metric_benchmark.pipeline.saved import require_evidence_or_nothing
 from metric_benchmark.records.correlation import PowerPlan
 
 _MOST_OPTIONS = 5
@@ -31,6 +32,8 @@ def power_plans(experiment: Experiment, kept_in: EvidenceRoot | None) -> dict[st
         experiment: the experiment.
         kept_in: evidence beside which plans are kept; those it has are not simulated again.
     """
+    if kept_in is not None:
+        require_evidence_or_nothing(kept_in)
     found = kept_plans(kept_in, experiment) if kept_in is not None else Plans()
     if found.problem is not None:
         warn(found.problem)

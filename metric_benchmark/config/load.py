@@ -137,6 +137,8 @@ def load_experiment(
         PinError: nothing but pins is wrong; with all of them.
     """
     path = Path(path)
+    if path.is_dir():
+        _require_experiment(path)
     path = (path / "experiment.yaml" if path.is_dir() else path).absolute()
     # The folder is resolved first, so that "inside" below compares real places.
     path = path.parent.resolve() / path.name
@@ -203,6 +205,19 @@ def load_experiment(
         analysis_sha256=analysis_source.sha256,
         roots=roots,
     )
+
+
+def _require_experiment(folder: Path) -> None:
+    """Tells whoever is a folder too high where the experiment is."""
+    if (folder / "experiment.yaml").exists():
+        return
+    try:
+        below = sorted(f"{path.parent.name}/" for path in folder.glob("*/experiment.yaml"))
+    except OSError:
+        below = []
+    shown = ", ".join(below[:3]) + (" ..." if len(below) > 3 else "")
+    hint = f"{shown} {'has' if len(below) == 1 else 'have'} one" if below else "`metric-benchmark init DIR` writes one"
+    raise ConfigError(f"no experiment.yaml in {folder.absolute()}; {hint}")
 
 
 type _Inside = Callable[[YamlSource, Location, str], Path | None]

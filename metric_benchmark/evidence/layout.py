@@ -8,6 +8,8 @@ from pathlib import Path
 
 #: How many hex digits of a config hash name its folder.
 FOLDER_DIGITS = 16
+#: Trials of a proof that are none of the experiment's have a root of their own below it.
+PROBES = "proof"
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,13 @@ class EvidenceRoot:
     def power(self) -> Path:
         """What the cases' designs could show, by simulation."""
         return self.path / "power.json"
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether the folder holds anything of ours, however little: it says so by a file, not by its name."""
+        marks = (self.path / self.execution_inputs.name, self.execution_pointer, self.experiment_inputs, self.ledger)
+        marks = (*marks, self.power, self.locks)
+        return any(mark.exists() or (self.path / PROBES / mark.name).exists() for mark in marks)
 
     @property
     def locks(self) -> Path:

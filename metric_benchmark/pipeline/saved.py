@@ -23,7 +23,7 @@ def evidence_root(output: Path | None, results: Path | None = None) -> EvidenceR
         results: saved evidence whose execution is analysed (default: what `output` holds or already points to).
 
     Raises:
-        ConfigError: neither is given.
+        ConfigError: neither is given, or saved evidence is to be analysed in a folder that holds something else.
         EvidenceError: `results` does not exist, or `output` holds an execution of its own.
     """
     if results is not None and not results.is_dir():
@@ -40,6 +40,7 @@ def evidence_root(output: Path | None, results: Path | None = None) -> EvidenceR
             f"{output}: holds an execution of its own, so the analysis of {results} cannot be written there; give "
             "another --output, or leave it out to write into --results"
         )
+    require_evidence_or_nothing(root)
     return EvidenceRoot(root.path, execution_path=results.absolute())
 
 
@@ -65,12 +66,32 @@ def require_own_execution(root: EvidenceRoot) -> None:
     """Checks that trials may be run into a root.
 
     Raises:
+        ConfigError: the folder holds something else; see `require_evidence_or_nothing`.
         EvidenceError: the root only holds the analysis of another root's execution.
     """
+    require_evidence_or_nothing(root)
     if root.execution_path is not None:
         raise EvidenceError(
             f"{root.path}: holds an analysis of the evidence in {root.execution_path}; give another --output to run "
             "trials, or --results to analyse that evidence again"
+        )
+
+
+def require_evidence_or_nothing(root: EvidenceRoot) -> None:
+    """Checks that a folder is new, empty or evidence, so that nothing is mixed with files of other kinds.
+
+    Raises:
+        ConfigError: it holds something else.
+    """
+    if not root.path.is_dir() or root.is_evidence:
+        return
+    # What a file system or a file manager puts into a folder by itself is nobody's work.
+    some = sorted(path.name for path in root.path.iterdir() if path.name[0] != "." and path.name != "lost+found")
+    if some:
+        shown = ", ".join(some[:3]) + (" ..." if len(some) > 3 else "")
+        raise ConfigError(
+            f"{root.path}: is neither empty nor evidence (it holds {shown}); nothing was written. Give a new or empty "
+            f"folder, such as --output {root.path / 'runs'}"
         )
 
 

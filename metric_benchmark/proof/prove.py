@@ -19,12 +19,12 @@ from metric_benchmark.config.models import (
 )
 from metric_benchmark.coverage.registry import MetricSpec
 from metric_benchmark.errors import ConfigError, MetricBenchmarkError, MetricError
-from metric_benchmark.evidence.layout import EvidenceRoot
+from metric_benchmark.evidence.layout import PROBES, EvidenceRoot
 from metric_benchmark.evidence.reader import read_raw_results
 from metric_benchmark.execution.runner import OnProgress, VariantRun
 from metric_benchmark.execution.runtimes import cache_folder
 from metric_benchmark.execution.variant import Variant
-from metric_benchmark.experiment import changed_inputs
+from metric_benchmark.experiment import changed_inputs, note_removed_cases
 from metric_benchmark.hashing import digest_json
 from metric_benchmark.pipeline import ExperimentRun, run_raw_results
 from metric_benchmark.pipeline.coverage import measure_metrics
@@ -45,8 +45,7 @@ from metric_benchmark.proof.findings import (
 from metric_benchmark.records.execution import RawResults
 from metric_benchmark.variants import resolve_variants, variant_roles
 
-#: Oracle and nop are no variants of the experiment; below its evidence their trials have a root of their own.
-PROBES = "proof"
+#: Oracle and nop are no variants of the experiment; their trials go below `PROBES`.
 _ORACLE, _NOP = "baseline", "nop"
 
 
@@ -77,6 +76,7 @@ def prove(
         raise ConfigError(
             [*differences, "nothing was run. Restore the inputs, give another --output, or say --accept-changes"]
         )
+    note_removed_cases(run)
     probes = _probes(run)
     done: list[VariantRun] = []
     findings: list[Finding] = []

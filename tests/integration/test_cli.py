@@ -101,11 +101,11 @@ def test_changed_inputs_are_refused_with_what_would_be_paid_for_again(first):
     call("sign", here / "exp")
     try:
         done = call("run-evals", here / "exp", "--output", here / "out", status=2)
-        assert "errands|two-actions: agent, operator, task, environment or timeouts changed" in done.stderr
+        assert "errands|two-actions: the operator or its parameters changed" in done.stderr
         assert "--accept-changes" in done.stderr
         plan = call("plan", here / "exp", "--output", here / "out")
         assert "54 trials in all, 6 of them still to run" in plan.stdout
-        assert "warning: errands|two-actions: agent, operator, task" in plan.stderr
+        assert "warning: errands|two-actions: the operator or its parameters" in plan.stderr
     finally:
         case.write_text(before)
         call("sign", here / "exp")

@@ -100,9 +100,7 @@ def test_a_changed_task_is_refused_until_the_change_is_accepted(tiny, tmp_path):
     before = sorted(p.relative_to(tmp_path) for p in (tmp_path / "out" / "execution").rglob("*"))
     with pytest.raises(ConfigError) as refused:
         evals(tiny, tmp_path / "out")
-    assert "tiny|baseline: agent, operator, task, environment or timeouts changed; its trials of one" in str(
-        refused.value
-    )
+    assert "tiny|baseline: task changed: one; its trials of one would" in str(refused.value)
     assert "--accept-changes" in str(refused.value)
     assert sorted(p.relative_to(tmp_path) for p in (tmp_path / "out" / "execution").rglob("*")) == before
 

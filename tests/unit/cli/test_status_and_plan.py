@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from metric_benchmark.errors import ConfigError
+from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.ledger import read_ledger
-from metric_benchmark.experiment import open_run
+from metric_benchmark.experiment import changed_inputs, note_removed_cases, open_run
 from metric_benchmark.pipeline.registration import register_claims
+from metric_benchmark.pipeline.saved import require_evidence_or_nothing
 
 
 def roles(ended) -> dict[str, tuple[int, int, int]]:
@@ -140,6 +143,76 @@ def test_status_of_another_run_is_refused(run, execute):
     assert ended.status == 3
     assert "holds evidence of run 'first'; expected 'small'" in ended.errors[0]
     assert run("status", "exp", "--output", "out", "--run-id", "first").status == 0
+
+
+def test_status_says_that_there_is_no_such_folder_yet(run, execute):
+    told = "nowhere: no such folder yet; nothing has been run into it"
+    assert told in run("status", "exp", "--output", "nowhere").out.splitlines()
+    execute("out")
+    assert "no such folder" not in run("status", "exp", "--output", "out").out
+
+
+def test_evidence_of_another_experiment_of_the_same_name_is_refused(run, execute, project, tmp_path):
+    execute("out")
+    project.edit("case.yaml", ("case_id: desk", "case_id: office"))
+    project.sign()
+    before = type(project)(tmp_path / "out").snapshot()
+    for words in (["run-evals"], ["run-experiment"], ["verify", "--deep"]):
+        ended = run(*words, "exp", "--output", "out")
+        assert ended.status == 2
+        first, last = ended.errors
+        assert first == (
+            f"case desk: {tmp_path / 'out'} holds trials of it, but the experiment's files do not have it (their "
+            "cases: office); if the evidence is another experiment's, give another --output"
+        )
+        assert last.startswith("nothing was run.")
+        assert "--accept-changes" in last
+    assert type(project)(tmp_path / "out").snapshot() == before
+    assert "warning: case desk: " in run("plan", "exp", "--output", "out").err
+    opened = open_run(project.folder, "out")
+    note_removed_cases(opened)
+    assert changed_inputs(opened, []) == []
+    assert "case desk" not in run("plan", "exp", "--output", "out").err
+
+
+def test_a_folder_that_is_no_evidence_is_refused_and_left_alone(run, execute, project, tmp_path):
+    execute("out")
+    before = type(project)(tmp_path).snapshot()
+    for words in (
+        ["run-evals", "exp"],
+        ["run-experiment", "exp"],
+        ["verify", "--deep", "exp"],
+        ["plan", "--power", "exp"],
+        ["run-experiment", "exp", "--results", "out"],
+    ):
+        ended = run(*words, "--output", "exp")
+        (message,) = ended.errors
+        assert ended.status == 2
+        assert message == (
+            f"{project.folder}: is neither empty nor evidence (it holds analysis.yaml, case.yaml, cases.yaml ...); "
+            f"nothing was written. Give a new or empty folder, such as --output {project.folder / 'runs'}"
+        )
+    assert type(project)(tmp_path).snapshot() == before
+
+
+def test_what_may_become_evidence(tmp_path):
+    new, disk, proof = (EvidenceRoot(tmp_path / name) for name in ("new", "disk", "proof-only"))
+    (disk.path / "lost+found").mkdir(parents=True)
+    (disk.path / ".DS_Store").touch()
+    (proof.path / "proof/.locks").mkdir(parents=True)
+    for root in (new, disk, proof):
+        require_evidence_or_nothing(root)
+    (disk.path / "notes.txt").touch()
+    with pytest.raises(ConfigError, match=r"it holds notes\.txt"):
+        require_evidence_or_nothing(disk)
+
+
+def test_the_folder_above_says_where_the_experiment_is(run, project, tmp_path):
+    (message,) = run("status", ".", "--output", "out").errors
+    assert message == f"no experiment.yaml in {tmp_path}; exp/ has one"
+    (tmp_path / "empty").mkdir()
+    (message,) = run("plan", "empty").errors
+    assert message == f"no experiment.yaml in {tmp_path / 'empty'}; `metric-benchmark init DIR` writes one"
 
 
 def test_verify_counts_what_is_there(run, project):
