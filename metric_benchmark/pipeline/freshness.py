@@ -97,6 +97,7 @@ def classify(wanted: Iterable[Wanted], found: Mapping[Place, Found]) -> tuple[Pa
         found: what there is.
     """
     states: dict[Place, State] = {}
+    items: dict[Place, Wanted] = {}
     digests: dict[Place, str] = {}
     statuses: list[PartitionStatus] = []
     for item in wanted:
@@ -104,24 +105,25 @@ def classify(wanted: Iterable[Wanted], found: Mapping[Place, Found]) -> tuple[Pa
         record = found.get(item.place)
         state, reason = _classify(item, record, states)
         states[item.place] = state
-        digests[item.place] = _digest(item, digests)
-        digest = "" if state == "fresh" else digests[item.place]
+        items[item.place] = item
+        digest = "" if state == "fresh" else _digest(item, items, digests)
         statuses.append(PartitionStatus(stage, key, state, reason, record.n_superseded if record else 0, digest))
     return tuple(statuses)
 
 
-def _digest(wanted: Wanted, upstream: Mapping[Place, str]) -> str:
-    """Digests what a partition would be made from, down to the raw results.
+def _digest(wanted: Wanted, items: Mapping[Place, Wanted], known: dict[Place, str]) -> str:
+    """Digests what a partition would be made from, down to the raw results; `known` has what was digested before.
 
     Records of the analysis stand for what they are computed from, so that computing one changes nothing downstream.
     """
     if wanted.summary is not None:
         return wanted.summary
-    is_first = all(stage == "raw_results" for stage, _ in wanted.upstream)
-    evidence = dict(wanted.evidence) if is_first else {}
-    return digest_json([dict(wanted.inputs), evidence, wanted.code, [upstream[place] for place in wanted.upstream]])[
-        :16
-    ]
+    if wanted.place not in known:
+        is_first = all(stage == "raw_results" for stage, _ in wanted.upstream)
+        evidence = dict(wanted.evidence) if is_first else {}
+        upstream = [_digest(items[place], items, known) for place in wanted.upstream]
+        known[wanted.place] = digest_json([dict(wanted.inputs), evidence, wanted.code, upstream])[:16]
+    return known[wanted.place]
 
 
 def _classify(wanted: Wanted, found: Found | None, states: Mapping[Place, State]) -> tuple[State, str]:
