@@ -15,6 +15,7 @@ from metric_benchmark.execution.interpreters import find_interpreter, missing_in
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.experiment import check_designs, name_run
 from metric_benchmark.pipeline import ExperimentRun
+from metric_benchmark.pipeline.checking import entry_problems
 from metric_benchmark.variants import resolve_variants
 
 
@@ -82,6 +83,7 @@ def _check(experiment: Experiment) -> Checked:
         variants = resolve_variants(experiment)
     except ConfigError as error:
         problems += error.problems
+    problems += entry_problems(experiment)
     problems += [
         Problem(f"{variant.key}", missing_interpreter(variant.runtime.python))
         for variant in variants

@@ -41,6 +41,17 @@ def _measure(name: str, cls: type[Any], order: Mapping[str, Any]) -> dict[str, A
     return answer_to_json(check_answer(name, cls().measure(request), request))
 
 
+def _place(error: BaseException, code: str | None) -> str:
+    """Names the file and line of the metric's own code that an error comes through last; empty where there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if code is not None and Path(frame.filename).is_relative_to(code)]
+    if code is not None and own:
+        return f"{Path(own[-1].filename).relative_to(code)}:{own[-1].lineno}"
+    ours = Path(__file__).parents[1]
+    foreign = [frame for frame in frames if not Path(frame.filename).is_relative_to(ours)]
+    return f"{foreign[-1].filename}:{foreign[-1].lineno}" if foreign else ""
+
+
 def main() -> None:
     """Carries out one order: `{action, name, target, settings, code?, request?}`."""
     # What the metric prints must not end up in the answer.
@@ -61,7 +72,7 @@ def main() -> None:
         reply = {"refused": kind, "problems": [[p.place, p.message] for p in error.problems]}
     except Exception as error:  # noqa: BLE001 - a metric may do anything; the parent reports it
         traceback.print_exc()
-        reply = {"failed": f"{type(error).__name__}: {error}"}
+        reply = {"failed": f"{type(error).__name__}: {error}", "at": _place(error, order.get("code"))}
     with answer_to:
         json.dump(reply, answer_to)
 

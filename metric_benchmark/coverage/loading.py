@@ -6,6 +6,8 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -27,10 +29,28 @@ def load_class(place: str, path: str) -> type[Any]:
         raise ConfigError(
             Problem(place, f"module {module_name} cannot be imported: {type(error).__name__}: {error}")
         ) from error
-    cls = getattr(module, attribute, None)
-    if not isinstance(cls, type) or not callable(getattr(cls, "measure", None)):
+    if not hasattr(module, attribute):
+        raise ConfigError(Problem(place, _missing(module, attribute)))
+    cls = getattr(module, attribute)
+    if not _is_metric(cls):
         raise ConfigError(Problem(place, f"{path}: expected a class with a method `measure(request)`, found {cls!r}"))
     return cls
+
+
+def _missing(module: ModuleType, attribute: str) -> str:
+    """Says that a module lacks a class, with those it may have been meant for."""
+    metrics = sorted(name for name, value in vars(module).items() if _is_metric(value))
+    near = difflib.get_close_matches(attribute, metrics, n=1, cutoff=0.5)
+    if near:
+        hint = f"did you mean `{near[0]}`?"
+    else:
+        shown = ", ".join(f"`{name}`" for name in metrics)
+        hint = f"expected a class with a method `measure(request)`; it has {shown or 'none'}"
+    return f"{Path(module.__file__ or module.__name__).name} has no `{attribute}`; {hint}"
+
+
+def _is_metric(value: object) -> bool:
+    return isinstance(value, type) and callable(getattr(value, "measure", None))
 
 
 def settings_model(cls: type[Any]) -> type[BaseModel]:

@@ -102,10 +102,15 @@ class LaunchContext:
     hide: tuple[Path, ...] = ()
     network: bool = False
 
+    @property
+    def kept_stderr(self) -> Path | None:
+        """Where what a program wrote to stderr is kept: beside its cached answer."""
+        return None if self.keep is None else self.keep / f"{self.request_sha256}.stderr.txt"
+
     def keep_stderr(self, data: bytes) -> None:
-        """Keeps what a program wrote to stderr beside its cached answer."""
-        if self.keep is not None and data:
-            write_bytes(self.keep / f"{self.request_sha256}.stderr.txt", data)
+        """Keeps what a program wrote to stderr."""
+        if self.kept_stderr is not None and data:
+            write_bytes(self.kept_stderr, data)
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ class UserMetric:
             order = {"action": "measure", "settings": request.settings, "request": value}
             reply = self._run(folder, order, _MEASURE_TIMEOUT_S, request.launch)
         if "answer" not in reply:
-            raise MetricError(self._problems(reply))
+            raise MetricError(self._problems(reply, request.launch))
         return answer_from_json(self.name, reply["answer"])
 
     def _run(
@@ -151,13 +151,16 @@ class UserMetric:
             return {"failed": ended_badly(finished, timeout_s, _MAX_REPLY_BYTES)}
         return reply  # pyright: ignore[reportUnknownVariableType]
 
-    def _problems(self, reply: Mapping[str, Any]) -> list[Problem]:
+    def _problems(self, reply: Mapping[str, Any], context: LaunchContext | None = None) -> list[Problem]:
         if "refused" in reply:
             return [Problem(place, message) for place, message in reply["problems"]]
         hint = ""
         if self.code.is_local and str(reply["failed"]).startswith("ModuleNotFoundError"):
             hint = f" ({self.code.origin.name} is all that was brought along: make it a package to have several files)"
-        return [Problem(f"metric {self.name}", f"failed with {reply['failed']}{hint}; expected an answer")]
+        at = f" at {reply['at']}" if reply.get("at") else ""
+        kept = context.kept_stderr if context else None
+        told = f"; for the traceback see {kept}" if at and kept is not None and kept.exists() else ""
+        return [Problem(f"metric {self.name}", f"failed with {reply['failed']}{at}{hint}; expected an answer{told}")]
 
 
 def ended_badly(finished: Finished, timeout_s: float, max_bytes: int) -> str:

@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 import sys
+import traceback
 import types
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, override
+from typing import Any, TypeGuard, override
 
 from harbor.agents.base import BaseAgent
 from harbor.agents.factory import AgentFactory
 
 from metric_benchmark.errors import PinError
+from metric_benchmark.execution.bundles import is_module, lacking_module
 from metric_benchmark.hashing import digest_folder
 
 
@@ -26,7 +29,7 @@ def load_entry(bundle_dir: str, bundle_sha256: str, entry: str) -> type[BaseAgen
 
     Raises:
         PinError: the bundle's content differs from its digest.
-        ImportError: the module or class does not exist.
+        ImportError: the module or class does not exist, or the import fails; it names file and line in the bundle.
     """
     found = digest_folder(Path(bundle_dir))
     if found != bundle_sha256:
@@ -39,11 +42,41 @@ def load_entry(bundle_dir: str, bundle_sha256: str, entry: str) -> type[BaseAgen
         module.__path__ = [bundle_dir]
         sys.modules[package] = module
     module_name, _, class_name = entry.partition(":")
-    loaded = importlib.import_module(f"{package}.{module_name}")
+    lacking = lacking_module(Path(bundle_dir), entry)
+    if lacking is not None:
+        raise ImportError(lacking)
+    try:
+        loaded = importlib.import_module(f"{package}.{module_name}")
+    except Exception as error:
+        raise ImportError(_import_failure(error, Path(bundle_dir), package)) from error
     agent_class = getattr(loaded, class_name, None)
-    if not (isinstance(agent_class, type) and issubclass(agent_class, BaseAgent)):
-        raise ImportError(f"{entry}: {class_name} is not a Harbor agent class in {module_name}.py of the bundle")
+    if not _is_agent(agent_class):
+        agents = sorted(name for name, value in vars(loaded).items() if _is_agent(value))
+        near = difflib.get_close_matches(class_name, agents, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ImportError(f"{entry}: {class_name} is not a Harbor agent class in {module_name}.py of the bundle{hint}")
     return agent_class
+
+
+def _is_agent(value: object) -> TypeGuard[type[BaseAgent]]:
+    return isinstance(value, type) and issubclass(value, BaseAgent)
+
+
+def _import_failure(error: Exception, bundle: Path, package: str) -> str:
+    """Says where in a bundle an import failed, and what to do when it is a module of the bundle that was not found."""
+    places = [
+        f"{Path(frame.filename).relative_to(bundle)}:{frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(bundle)
+    ]
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(bundle):
+        places.append(f"{Path(error.filename).relative_to(bundle)}:{error.lineno}")
+    at = f" at {places[-1]} of the bundle" if places else ""
+    told = f"its import fails{at}: {type(error).__name__}: {str(error).replace(f'{package}.', '')}"
+    name = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    if name and not name.startswith(package) and is_module(bundle, name):
+        told += f"; modules of a bundle import each other relatively: write `from .{name} import ...`"
+    return told
 
 
 class AgentExitedError(RuntimeError):

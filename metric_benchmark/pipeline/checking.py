@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from metric_benchmark.config import Experiment
 from metric_benchmark.config.yaml_source import Location
 from metric_benchmark.errors import ConfigError, Problem
+from metric_benchmark.execution.bundles import lacking_module
 from metric_benchmark.execution.checking import Refused, check_variants
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.pipeline.inputs import ExperimentRun
@@ -37,6 +38,16 @@ def variant_problems(experiment: Experiment, variants: Sequence[Variant], *, to_
         if not (_is_agent(item) and item.variant.case_id in broken and _inherits(experiment, item.variant))
     ]
     return list(dict.fromkeys(problems))
+
+
+def entry_problems(experiment: Experiment) -> list[Problem]:
+    """Returns the agents whose bundle does not have the module their `entry` names; nothing is imported."""
+    return [
+        case.source.problem((*location[:-1], "entry"), lacking)
+        for case in experiment.cases
+        for location, agent, bundle in case.bundles()
+        if (lacking := lacking_module(case.path_of(bundle), agent.entry or "")) is not None
+    ]
 
 
 def _problem(experiment: Experiment, item: Refused) -> Problem:

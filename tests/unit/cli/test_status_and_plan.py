@@ -226,6 +226,16 @@ def test_verify_counts_what_is_there(run, project):
     assert run("verify", "exp", "--json").json["cases"]["desk"]["n_subsets"] == 2
 
 
+def test_an_entry_that_names_no_file_of_its_bundle_is_refused_at_its_place(run, project):
+    project.write("agent/converter.py", "")
+    project.edit("case.yaml", ("agent: {name: oracle}", 'agent: {bundle: {path: agent}, entry: "agent:Converter"}'))
+    told = "bundle `agent` has no agent.py; it holds converter.py"
+    assert f"warning: exp/case.yaml:12: baseline.agent.entry: {told}" in run("sign", "exp").err
+    ended = run("verify", "exp")
+    assert ended.status == 2
+    assert ended.errors == [f"exp/case.yaml:{project.line('case.yaml', 'entry')}: baseline.agent.entry: {told}"]
+
+
 def test_sign_says_what_it_wrote(run, unsigned):
     assert run("sign", "exp").out == "wrote exp/case.yaml\nwrote exp/cases.yaml\n6 pins hold\n"
     assert run("sign", "exp").out == "6 pins hold\n"

@@ -86,7 +86,7 @@ def test_the_code_digest_follows_the_metrics_file(base: Path):
     [
         ("no_such_module_here:X", "module no_such_module_here cannot be imported: it is not beside"),
         ("not-a-module:X", "'not-a-module:X' is no import path"),
-        ("{module}:Missing", "expected a class with a method `measure"),
+        ("{module}:Missing", r"\.py has no `Missing`; did you mean `Mine`\?$"),
         ("{module}:no_metric", "expected a class with a method `measure.*found 3"),
     ],
 )

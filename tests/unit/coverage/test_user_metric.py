@@ -144,11 +144,18 @@ def test_a_metric_that_looks_at_what_it_is_given_finds_no_kills_or_scores(desk):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("raise KeyError('oops')", "failed with KeyError: 'oops'; expected an answer"),
+        (
+            "raise KeyError('oops')",
+            "failed with KeyError: 'oops' at mine.py:4; expected an answer; for the traceback see ",
+        ),
+        ("import json; json.loads('{')", "(char 1) at mine.py:4; expected an answer"),
         ("return None", "answered None, expected a CoverMatrix"),
         ("return CoverMatrix(('x',), {'zz': frozenset()})", "unknown task zz"),
         ("return OpaqueCoverage({'s1': 2.0, 's2': float('nan')})", "subset s1: answered 2.0"),
-        ("import beside", "No module named 'beside' (mine.py is all that was brought along: make it a package"),
+        (
+            "import beside",
+            "No module named 'beside' at mine.py:4 (mine.py is all that was brought along: make it a package",
+        ),
         ("import os; os._exit(3)", "failed with exit status 3"),
         ("import os; os.kill(os.getpid(), 9)", "failed with signal 9"),
         ("import sys; sys.exit(1)", "failed with exit status 1"),
@@ -163,6 +170,8 @@ def test_a_metric_that_fails_says_how(desk, body, message):
         desk(source)
     assert str(caught.value).startswith("metric mine: ")
     assert message in str(caught.value)
+    _, _, kept = str(caught.value).partition("for the traceback see ")
+    assert not kept or body in Path(kept).read_text()
 
 
 @pytest.mark.parametrize(
@@ -170,7 +179,13 @@ def test_a_metric_that_fails_says_how(desk, body, message):
     [
         (DEPTH, {"deepest": "x"}, "metric mine, settings.deepest: Input should be a valid integer"),
         (DEPTH, {"depest": 3}, "metric mine, settings.depest: unknown setting; did you mean deepest?"),
-        (DEPTH.replace("class Depth", "class Other"), {}, "expected a class with a method `measure(request)`"),
+        (DEPTH.replace("class Depth", "class Deep"), {}, "metric mine: mine.py has no `Depth`; did you mean `Deep`?"),
+        (
+            DEPTH.replace("class Depth", "class Other"),
+            {},
+            "mine.py has no `Depth`; expected a class with a method `measure(request)`; it has `Other`",
+        ),
+        ("Depth = 3\n", {}, "mine:Depth: expected a class with a method `measure(request)`, found 3"),
         ("import nothing_like_it\n", {}, "module mine cannot be imported: ModuleNotFoundError"),
         ("raise SystemExit(4)\n", {}, "failed with exit status 4"),
         ("def broken(:\n", {}, "module mine cannot be imported: SyntaxError"),
