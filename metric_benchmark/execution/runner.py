@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,19 +23,16 @@ from metric_benchmark.execution.child import ChildDiedError, Event, ReplaceableC
 from metric_benchmark.execution.docker_leftovers import label_variables, remove_of_variant
 from metric_benchmark.execution.interrupted import settle_interrupted, settle_run, tidy_case
 from metric_benchmark.execution.inventory import PLAN_SUFFIX, find_trials, next_run, read_run
-from metric_benchmark.execution.outcomes import Outcome
 from metric_benchmark.execution.plan import FoundTrial, JobPlan, missing_attempts, plan_jobs
 from metric_benchmark.execution.progress import OnProgress, Progress, Tally
 from metric_benchmark.execution.recorded import record_results
 from metric_benchmark.execution.runtimes import ensure_runtime
+from metric_benchmark.execution.stopping import Lacking, describe_stop
 from metric_benchmark.execution.validation import require_native
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.execution.worker import JobRequest
 from metric_benchmark.records.base import Implementation
 from metric_benchmark.records.execution import PlannedTask, RawResults, RunPlan
-
-#: How many reasons a message names.
-_MAX_REASONS = 3
 
 __all__ = ["OnProgress", "Progress", "VariantRun", "VariantSession", "run_variant"]
 
@@ -307,7 +302,13 @@ class VariantSession:
                 f"the budget is reached with {n_missing} trials to go; raise `budget` in the execution file and run "
                 "again"
             )
-        return describe_stop(n_missing, self._settings, [trial.outcome for trial in self._without_verdict()])
+        lacking = [
+            Lacking(
+                trial.task, trial.outcome, self._config.parent / trial.folder / "jobs" / trial.run / trial.outcome.trial
+            )
+            for trial in self._without_verdict()
+        ]
+        return describe_stop(n_missing, self._settings, lacking)
 
     def _without_verdict(self) -> list[FoundTrial]:
         """Returns the trials of tasks that lack attempts, as far as they are today's and have no verdict."""
@@ -317,30 +318,6 @@ class VariantSession:
             for trial in self._found
             if missing.get(trial.task) and keys[trial.task] == trial.trial_key and not trial.counts
         ]
-
-
-def describe_stop(n_missing: int, settings: ExecutionConfig, outcomes: Sequence[Outcome]) -> str:
-    """Says that trials have no verdict, for which reasons most of them, and what to do.
-
-    Args:
-        n_missing: how many attempts are lacking.
-        settings: how they were run.
-        outcomes: what came of the trials without a verdict, retries included.
-    """
-    # Messages name files, so that no two need be alike: one stands for all of its kind.
-    examples = {outcome.exception or outcome.reason: outcome.reason or outcome.status for outcome in outcomes}
-    kinds = Counter(outcome.exception or outcome.reason for outcome in outcomes).most_common(_MAX_REASONS)
-    shown = "; ".join(f"{count} times: {examples[kind]}" for kind, count in kinds)
-    told = f" ({shown})" if shown else ""
-    if outcomes and all(outcome.lacks_reward_key for outcome in outcomes):
-        return (
-            f"{n_missing} trials have no verdict{told}; they are not retried, since a verifier that does not write the "
-            f"key will not write it next time: set `reward_key` in the execution file, or have the tests write it"
-        )
-    return (
-        f"{n_missing} trials have no verdict after {settings.infrastructure_retries} retries{told}; run again to "
-        "retry them"
-    )
 
 
 def next_job(todo: dict[str, int], left: int | None) -> JobPlan | None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from metric_benchmark.config import Case, Experiment
@@ -23,6 +23,7 @@ from metric_benchmark.evidence.layout import PROBES, EvidenceRoot
 from metric_benchmark.evidence.reader import read_raw_results
 from metric_benchmark.execution.runner import OnProgress, VariantRun
 from metric_benchmark.execution.runtimes import cache_folder
+from metric_benchmark.execution.stopping import correct_tests, silent_verifier
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.experiment import changed_inputs, note_removed_cases
 from metric_benchmark.hashing import digest_json
@@ -83,14 +84,21 @@ def prove(
     for case in run.experiment.cases if case_id is None else [run.experiment.case(case_id)]:
         rewards: dict[str, Rewards] = {}
         own: list[RawResults] = []
+        asked: list[list[_Open]] = []
         for name, probe in (("oracle", _ORACLE), ("nop", _NOP)):
             done.append(run_raw_results(probes, case.case_id, probe, _named(f"{case.case_id}|{name}", on_progress)))
             rewards[name] = done[-1].results.rewards()
+            asked.append(_without_verdict(probes, done[-1].results))
         for variant in (v for v in variants if v.case_id == case.case_id):
             done.append(run_raw_results(run, case.case_id, variant.variant_id, on_progress))
             own.append(done[-1].results)
             rewards[variant.variant_id] = own[-1].rewards()
-        findings += [*_judge(run, case, rewards), *_errors(run, own)]
+        lacking = {("oracle", t.task): t for t in asked[0]} | {("nop", t.task): t for t in asked[1]}
+        lacking |= {("reliable", t.task): t for results in own for t in _without_verdict(run, results)}
+        judged = [
+            _explained(finding, lacking.get((finding.check, finding.subject))) for finding in _judge(run, case, rewards)
+        ]
+        findings += [*judged, *_errors(run, own)]
     return Proof(tuple(findings), sum(d.n_run for d in done), sum(d.n_kept for d in done))
 
 
@@ -141,6 +149,39 @@ def _judge(run: ExperimentRun, case: Case, rewards: dict[str, Rewards]) -> Itera
     yield from _inert(run, case)
     yield from _metrics(run, inputs)
     yield check_subsets(case_id, inputs.subset_tasks, eligibility.eligible_tasks if eligibility else tasks)
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A trial that has no verdict, why, and its folder."""
+
+    task: str
+    exception: str | None
+    reason: str
+    folder: Path
+
+
+def _without_verdict(run: ExperimentRun, results: RawResults) -> list[_Open]:
+    return [
+        _Open(
+            trial.task,
+            trial.exception,
+            trial.reason or trial.status,
+            run.root.trial(results.case, results.variant, trial.folder, trial.run, trial.trial),
+        )
+        for trial in results.trials
+        if not trial.counts
+    ]
+
+
+def _explained(finding: Finding, trial: _Open | None) -> Finding:
+    """Says of a task without a verdict why it has none, where to look and what to do."""
+    if finding.state != "unknown" or trial is None:
+        return finding
+    silent = silent_verifier(trial.exception)
+    if silent is not None:
+        return replace(finding, found=silent, remedy=correct_tests(trial.task, trial.folder))
+    return replace(finding, found=f"{finding.found}: {trial.reason}", remedy=f"run again; see {trial.folder}")
 
 
 def _errors(run: ExperimentRun, results: Sequence[RawResults]) -> Iterator[Finding]:

@@ -127,7 +127,10 @@ def test_trials_without_a_verdict_are_run_again_and_stay_on_disk(tiny, tmp_path)
     with pytest.raises(ExecutionError) as stopped:
         evals(tiny, tmp_path / "out")
     assert stopped.value.exit_status == 4
-    assert "tiny|baseline: 1 trials have no verdict after 1 retries" in str(stopped.value)
+    assert (
+        "tiny|baseline: 1 trials have no verdict after 1 retries (2 times: tests/test.sh wrote no "
+        "/logs/verifier/reward.txt (or reward.json)); have tests/test.sh of task one write a reward"
+    ) in str(stopped.value)
     (lacking,) = [t for t in raw(tmp_path / "out", "baseline").trials if t.task == "one"]
     assert (lacking.status, lacking.reward) == ("no_verdict", None)
     assert "RewardFileNotFoundError" in (lacking.reason or "")

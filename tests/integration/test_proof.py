@@ -121,8 +121,19 @@ def test_a_trial_without_a_verdict_leaves_the_proof_open(tiny, call):
     tiny.sign()
     status, answer = call("verify", tiny.path, "--deep")
     assert status == 4
-    assert ("oracle", "one") in found(answer, "unknown")
+    assert found(answer, "unknown") == [("oracle", "one"), ("nop", "one"), ("reliable", "one")]
     assert found(answer, "failed") == []
+    told = [f for f in answer["findings"] if f["state"] == "unknown"]
+    assert {f["found"] for f in told} == {"tests/test.sh wrote no /logs/verifier/reward.txt (or reward.json)"}
+    for finding in told:
+        remedy, _, places = finding["remedy"].partition(" What it printed: ")
+        assert remedy == (
+            "have tests/test.sh of task one write a reward whatever happens (`echo 0`), and sign; to run the same again is "
+            "no remedy."
+        )
+        printed, _, error = places.partition("; the error: ")
+        assert Path(printed).is_file()
+        assert "RewardFileNotFoundError" in Path(error).read_text()
 
 
 def test_one_case_is_proved_alone(tiny, call, capsys):

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from metric_benchmark.execution.plan import JobPlan
-from metric_benchmark.execution.runner import describe_stop, next_job
+from metric_benchmark.execution.runner import next_job
+from metric_benchmark.execution.stopping import Lacking, describe_stop
 
 
 @pytest.mark.parametrize(
@@ -37,8 +39,9 @@ def test_one_job_after_another_uses_a_budget_up():
     assert (n_run, left, sum(todo.values())) == (6, 0, 1)
 
 
-def outcome(reason, exception=None, *, lacks_key=False):
-    return SimpleNamespace(reason=reason, exception=exception, status="no_verdict", lacks_reward_key=lacks_key)
+def outcome(reason, exception=None, *, lacks_key=False, task="a"):
+    found = SimpleNamespace(reason=reason, exception=exception, status="no_verdict", lacks_reward_key=lacks_key)
+    return Lacking(task, found, Path("t"))
 
 
 def test_the_most_frequent_reasons_are_named_each_kind_once():
@@ -62,3 +65,17 @@ def test_a_reward_nobody_writes_is_said_to_be_a_matter_of_the_files():
     said = describe_stop(2, SimpleNamespace(infrastructure_retries=2), [outcome("no key", lacks_key=True)] * 2)
     assert said.startswith("2 trials have no verdict (2 times: no key); they are not retried")
     assert "set `reward_key` in the execution file" in said
+
+
+def test_tests_that_write_no_reward_are_to_be_corrected_not_run_again():
+    silent = [outcome("x", "RewardFileNotFoundError", task=task) for task in ("a", "b", "b")]
+    said = describe_stop(2, SimpleNamespace(infrastructure_retries=2), silent)
+    assert said.startswith(
+        "2 trials have no verdict after 2 retries (3 times: tests/test.sh wrote no /logs/verifier/reward.txt (or "
+        "reward.json)); have tests/test.sh of task a write a reward"
+    )
+    assert "have tests/test.sh of task b write" in said
+    assert "t/exception.txt" in said
+    assert "run again" not in said
+    mixed = describe_stop(3, SimpleNamespace(infrastructure_retries=2), [*silent, outcome("Slow: a", "Slow")])
+    assert mixed.endswith("; run again to retry the others")
