@@ -37,8 +37,9 @@ def silent_verifier(exception: str | None) -> str | None:
 def correct_tests(task: str, folder: Path) -> str:
     """Says what to do about tests that wrote no reward, and where to look."""
     return (
-        f"have tests/test.sh of task {task} write a reward whatever happens (`echo 0`), and sign; to run the same again "
-        f"is no remedy. What it printed: {folder / 'verifier' / 'test-stdout.txt'}; the error: {folder / 'exception.txt'}"
+        f"have tests/test.sh of task {task} write a reward whatever happens (`echo 0`), and sign; to run the same "
+        f"again is no remedy. What it printed: {folder / 'verifier' / 'test-stdout.txt'}; the error: "
+        f"{folder / 'exception.txt'}"
     )
 
 
