@@ -152,7 +152,7 @@ def check_operator(name: str, params: Mapping[str, Any], agent: dict[str, Any]) 
     try:
         info.params_model.model_validate(dict(params))
     except ValidationError as exc:
-        problems += [_problem(info, error) for error in exc.errors(include_url=False)]
+        problems += _problems(info, exc)
     reason = refusal(name, info.operator.needs, agent_kind(agent), describe(agent))
     return [*problems, reason] if reason else problems
 
@@ -167,7 +167,7 @@ def make_operator(name: str, params: Mapping[str, Any], seed: int = 0) -> Operat
     try:
         return info.operator(info.params_model.model_validate(dict(params)), seed)
     except ValidationError as exc:
-        raise ConfigError([_problem(info, error) for error in exc.errors(include_url=False)]) from exc
+        raise ConfigError(_problems(info, exc)) from exc
 
 
 def mutant_agent(agent: dict[str, Any], *, label: str, operator: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,6 +189,30 @@ def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, OPERATORS, n=1)
     hint = f"did you mean {near[0]}?" if near else "write external/<label> for a mutant that brings its own agent."
     return f"operator {name} is unknown; {hint} Known are {', '.join(sorted(OPERATORS))}"
+
+
+def _problems(info: OperatorInfo, error: ValidationError) -> list[str]:
+    """Words what Pydantic found; of a parameter that may be one of several kinds it tells each kind by itself."""
+    by_field: dict[str, list[Any]] = {}
+    for item in error.errors(include_url=False):
+        by_field.setdefault(str(item["loc"][0]) if item["loc"] else "", []).append(item)
+    return [
+        problem
+        for name, items in by_field.items()
+        for problem in ([_one_of(info, name, items)] if _are_kinds(items) else [_problem(info, item) for item in items])
+    ]
+
+
+def _are_kinds(items: list[Any]) -> bool:
+    return len(items) > 1 and all(len(item["loc"]) == 2 and isinstance(item["loc"][1], str) for item in items)
+
+
+def _one_of(info: OperatorInfo, name: str, items: list[Any]) -> str:
+    kinds = [
+        "a whole number" if item["type"].startswith("int_") else item.get("ctx", {}).get("expected", item["msg"])
+        for item in items
+    ]
+    return f"operator {info.name}: params.{name}: expected {' or '.join(kinds)}, found {items[0]['input']!r}"
 
 
 def _problem(info: OperatorInfo, error: Any) -> str:

@@ -128,8 +128,8 @@ def test_a_trial_without_a_verdict_leaves_the_proof_open(tiny, call):
     for finding in told:
         remedy, _, places = finding["remedy"].partition(" What it printed: ")
         assert remedy == (
-            "have tests/test.sh of task one write a reward whatever happens (`echo 0`), and sign; to run the same again "
-            "is no remedy."
+            "have tests/test.sh of task one write a reward whatever happens (`echo 0`), and sign; to run the same "
+            "again is no remedy."
         )
         printed, _, error = places.partition("; the error: ")
         assert Path(printed).is_file()

@@ -81,7 +81,12 @@ def test_catalogue_needs_no_harbor():
         ("observation_degradation", {"how": "truncate"}, "how: truncate needs keep_chars"),
         ("observation_degradation", {"how": "garble", "keep_chars": 1}, "how: garble needs garble_frac"),
         ("observation_degradation", {"how": "garble", "garble_frac": float("nan")}, "params.garble_frac"),
-        ("dropped_instruction", {"sentence": "any"}, "params.sentence"),
+        (
+            "dropped_instruction",
+            {"sentence": "any"},
+            "operator dropped_instruction: params.sentence: expected a whole number or 'random', found 'any'",
+        ),
+        ("misread_number", {"which": 1.5}, "params.which: expected a whole number or 'random', found 1.5"),
     ],
 )
 def test_unsound_requests(name, params, expected):
