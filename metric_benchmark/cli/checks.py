@@ -15,7 +15,7 @@ from metric_benchmark.execution.interpreters import find_interpreter, missing_in
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.experiment import check_designs, name_run
 from metric_benchmark.pipeline import ExperimentRun
-from metric_benchmark.pipeline.checking import entry_problems
+from metric_benchmark.pipeline.checking import entry_problems, variant_problems
 from metric_benchmark.variants import resolve_variants
 
 
@@ -68,6 +68,20 @@ def prepare(experiment: Path, output: Path | None, *, run_id: str | None = None,
     if stale is not None:
         raise stale
     return Ready(_nameless(loaded) if output is None else name_run(loaded, output, run_id=run_id), checked)
+
+
+def prepare_all(experiment: Path) -> Ready:
+    """Checks an experiment as `prepare` does, then makes every agent and loads every task; for `verify`.
+
+    Raises:
+        ConfigError: with all problems of one of these layers.
+        PinError: nothing but pins is wrong with the files.
+    """
+    ready = prepare(experiment, None)
+    problems = variant_problems(ready.run.experiment, ready.checked.variants, to_run=False)
+    if problems:
+        raise ConfigError(problems)
+    return ready
 
 
 def _nameless(experiment: Experiment) -> ExperimentRun:

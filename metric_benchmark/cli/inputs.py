@@ -95,9 +95,7 @@ def verify(
     every task must be passed by its own solution and failed by an agent that does nothing, the baseline must be
     reliable, controls must survive, and no metric may be constant.
     """
-    from metric_benchmark.cli.checks import prepare
-    from metric_benchmark.errors import ConfigError
-    from metric_benchmark.pipeline.checking import variant_problems
+    from metric_benchmark.cli.checks import prepare_all
 
     if deep:
         from metric_benchmark.cli.proving import verify_deep
@@ -107,11 +105,8 @@ def verify(
     for option, given in (("--output", output), ("--case", case), ("--accept-changes", accept_changes or None)):
         if given is not None:
             raise typer.BadParameter("goes with --deep", param_hint=option)
-    ready = prepare(experiment, None)
+    ready = prepare_all(experiment)
     run, checked = ready.run, ready.checked
-    problems = variant_problems(run.experiment, checked.variants, to_run=False)
-    if problems:
-        raise ConfigError(problems)
     cases = {
         case.case_id: {
             "n_tasks": len(case.config.tasks),

@@ -24,13 +24,13 @@ def verify_deep(
     Raises:
         typer.Exit: with status 2 when a case is not sound, 4 when a trial has no verdict.
     """
-    from metric_benchmark.cli.checks import prepare
+    from metric_benchmark.cli.checks import prepare_all
     from metric_benchmark.cli.progress import note_runtimes, show_progress
     from metric_benchmark.experiment import name_run
     from metric_benchmark.proof import proof_root, prove
     from metric_benchmark.proof.prove import count_trials
 
-    ready = prepare(experiment, None)
+    ready = prepare_all(experiment)
     for message in ready.checked.warnings:
         warn(message)
     run = name_run(ready.run.experiment, proof_root(ready.run.experiment, output).path)

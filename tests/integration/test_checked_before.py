@@ -102,9 +102,9 @@ def test_what_was_found_sound_is_not_looked_at_again(tiny, tmp_path, monkeypatch
     assert check_variants(variants, run.experiment.execution) == []
 
 
-def test_verify_makes_every_agent(tiny):
-    def verify():
-        command = [sys.executable, "-m", "metric_benchmark", "verify", str(tiny.folder)]
+def test_verify_makes_every_agent_and_a_deep_one_before_any_trial(tiny, tmp_path):
+    def verify(*words):
+        command = [sys.executable, "-m", "metric_benchmark", "verify", str(tiny.folder), *map(str, words)]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
     assert "nothing is wrong" in verify().stdout
@@ -113,3 +113,6 @@ def test_verify_makes_every_agent(tiny):
     done = verify()
     assert done.returncode == 2
     assert "mutants[2].agent: variant typo: the agent cannot be made: " in done.stderr
+    deep = verify("--deep", "--output", tmp_path / "out")
+    assert (deep.returncode, deep.stderr) == (2, done.stderr)
+    assert not (tmp_path / "out").exists()
