@@ -130,7 +130,10 @@ def plan_settling(
 
 
 def single_changes(design: Design, scoring: ScoringConfig) -> Iterable[tuple[str, dict[str, int]]]:
-    """Yields ways to enlarge a design, one thing at a time: subsets cost nothing, the rest costs trials."""
+    """Yields ways to enlarge a design, one thing at a time: subsets cost nothing, the rest costs trials.
+
+    A change says what there is afterwards in all, not what is added.
+    """
     if design.n_subsets < _GOOD_SUBSETS:
         yield f"{_GOOD_SUBSETS} subsets", {"n_subsets": _GOOD_SUBSETS}
     tasks = max(_GOOD_TASKS, 2 * design.n_tasks)
@@ -167,10 +170,13 @@ def _simulator(
 def _options(design: Design, scoring: ScoringConfig, base: PowerPoint, simulate: Simulate) -> list[PowerOption]:
     """Simulates single changes, best value first, then combinations of them where no single one suffices."""
     changes = dict(single_changes(design, scoring))
-    options = [_option(change, replace(design, **sizes), simulate, design) for change, sizes in changes.items()]
+    bigger = {change: replace(design, **sizes) for change, sizes in changes.items()}
+    options = [_option(change, of, simulate, design) for change, of in bigger.items() if _has_its_subsets(of)]
     options.sort(key=lambda found: (found.power - base.power) / max(found.extra_trials, 1), reverse=True)
     if not any(_suffices(found.power, found) for found in options) and not _suffices(base.power, design):
         order = sorted((found.change for found in options), key=lambda change: not _is_needed(design, changes[change]))
+        # So many subsets are only there once there are more tasks.
+        order += [change for change, of in bigger.items() if not _has_its_subsets(of)]
         options += _combine(design, {change: changes[change] for change in order}, simulate)
     return options
 
@@ -190,6 +196,11 @@ def _combine(design: Design, changes: Mapping[str, Mapping[str, int]], simulate:
             if _suffices(found[-1].power, found[-1]):
                 break
     return found
+
+
+def _has_its_subsets(design: Design) -> bool:
+    """Whether that many different subsets can be drawn of that many tasks."""
+    return design.n_subsets < 2**design.n_tasks
 
 
 def _suffices(power: float, size: Design | PowerOption) -> bool:
@@ -232,14 +243,14 @@ def _advice(lead: str, sufficient: str, base: PowerPoint, options: Sequence[Powe
         best = min(enough, key=lambda option: option.extra_trials)
         kind = "combination tried" if " + " in best.change else "single change"
         return (
-            f"{lead}; the cheapest {kind} that reaches {TARGET_POWER:.0%} and allows a verdict is {best.change} "
-            f"({best.extra_trials} trials more: {best.power:.0%})"
+            f"{lead}; the cheapest {kind} that reaches {TARGET_POWER:.0%} and allows a verdict is to have "
+            f"{best.change} ({best.extra_trials} trials more: {best.power:.0%})"
         )
     best = max(options, key=lambda option: option.power)
     if best.power <= base.power:
         return f"{lead}; none of the changes tried helps"
     return (
-        f"{lead} and nothing that was tried reaches {TARGET_POWER:.0%}; {best.change} comes nearest "
+        f"{lead} and nothing that was tried reaches {TARGET_POWER:.0%}; to have {best.change} comes nearest "
         f"({best.extra_trials} trials more: {best.power:.0%})"
     )
 

@@ -59,7 +59,7 @@ def _line(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return f"{value:z.3f}" if isinstance(value, float) else str(value)
 
 
 def _is_number(value: object) -> bool:

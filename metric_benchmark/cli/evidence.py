@@ -85,7 +85,7 @@ def status(
 def report(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="The evidence root.", show_default=False, exists=True, file_okay=False),
+        typer.Argument(metavar="DIR", help="The evidence root.", show_default=False, file_okay=False),
     ],
     html: Annotated[
         Path | None,
@@ -103,12 +103,11 @@ def report(
     A run that is not finished is reported as far as it is.
     """
     from metric_benchmark.cli.showing import report_json, say_report
-    from metric_benchmark.evidence.layout import EvidenceRoot
-    from metric_benchmark.pipeline.saved import follow_pointer
+    from metric_benchmark.pipeline.saved import saved_root
     from metric_benchmark.reporting.data import load_report
     from metric_benchmark.reporting.html import write_report
 
-    root = follow_pointer(EvidenceRoot(folder.absolute()))
+    root = saved_root(folder)
     with working("writing the report"):
         written = write_report(root, html)
         data = load_report(root)

@@ -31,7 +31,7 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def _folder(what: str, name: str = "DIR") -> typer.models.ArgumentInfo:
-    return typer.Argument(metavar=name, help=what, show_default=False, exists=True, file_okay=False)
+    return typer.Argument(metavar=name, help=what, show_default=False, file_okay=False)
 
 
 def _file(what: str) -> typer.models.OptionInfo:
@@ -118,8 +118,7 @@ def _pairs(given: list[str] | None) -> dict[str, str] | None:
 
 
 def _load(folder: Path) -> ReportData:
-    from metric_benchmark.evidence.layout import EvidenceRoot
-    from metric_benchmark.pipeline.saved import follow_pointer
+    from metric_benchmark.pipeline.saved import saved_root
     from metric_benchmark.reporting.data import load_report
 
-    return load_report(follow_pointer(EvidenceRoot(folder.absolute())))
+    return load_report(saved_root(folder))

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Literal
 
 import typer
@@ -18,7 +19,7 @@ from metric_benchmark.evidence.locks import lock_root
 from metric_benchmark.evidence.writes import write_bytes
 from metric_benchmark.pipeline.planning import Plans, keep_plans, kept_plans, plan_case
 from metric_benchmark.pipeline.saved import require_evidence_or_nothing
-from metric_benchmark.records.correlation import PowerPlan
+from metric_benchmark.records.correlation import PowerPlan, PowerPoint
 
 _MOST_OPTIONS = 5
 #: Of a plot, by the ending of its file.
@@ -81,8 +82,7 @@ def say_power(case_id: str, plan: PowerPlan) -> None:
     effect = f", minimum effect {plan.minimum_effect:g}" if plan.minimum_effect else ""
     family = f", one of {plan.n_family} claims" if plan.n_family > 1 else ""
     say(f"case {case_id}: power at alpha = {plan.alpha:g}{effect}{family}, simulated (not a promise: worlds differ)")
-    rows = [[point.effect, f"{point.power:.0%} (+-{point.stderr:.0%})"] for point in plan.curve]
-    say_table(["association", "found in"], rows)
+    say_table(["association", "found in"], _curve_rows(plan.curve))
     if plan.smallest_effect is not None:
         say(f"smallest association found with {plan.target_power:.0%} power: {plan.smallest_effect:.2f}")
     else:
@@ -92,8 +92,21 @@ def say_power(case_id: str, plan: PowerPlan) -> None:
         options = [
             [option.change, option.extra_trials, f"{option.power:.0%}"] for option in plan.options[:_MOST_OPTIONS]
         ]
-        say_table(["what could be added", "more trials", "found in"], options)
+        say_table(["enlarged to", "more trials", "found in"], options)
     say()
     say(plan.advice)
     for text in plan.notes:
         say(f"- {text}")
+
+
+def _curve_rows(curve: Sequence[PowerPoint]) -> list[list[object]]:
+    """Returns the curve by rising association; links that show as the same one are one row, their mean."""
+    alike: dict[float | None, list[PowerPoint]] = {}
+    for point in curve:
+        alike.setdefault(None if point.effect is None else round(point.effect, 3) + 0.0, []).append(point)
+    rows: list[list[object]] = []
+    for effect in sorted(alike, key=lambda effect: (effect is None, effect or 0.0)):
+        points = alike[effect]
+        power, stderr = fmean(p.power for p in points), fmean(p.stderr for p in points)
+        rows.append([effect, f"{power:.0%} (+-{stderr:.0%})"])
+    return rows

@@ -44,6 +44,19 @@ def evidence_root(output: Path | None, results: Path | None = None) -> EvidenceR
     return EvidenceRoot(root.path, execution_path=results.absolute())
 
 
+def saved_root(folder: Path) -> EvidenceRoot:
+    """Returns the evidence root in a folder that is only read.
+
+    Raises:
+        EvidenceError: there is no such folder; see also `follow_pointer`.
+    """
+    if not folder.is_dir():
+        raise EvidenceError(
+            f"{folder}: no such folder; expected one that `metric-benchmark run-experiment --output` wrote to"
+        )
+    return follow_pointer(EvidenceRoot(folder.absolute()))
+
+
 def follow_pointer(root: EvidenceRoot) -> EvidenceRoot:
     """Returns a root with the execution it says it analyses, if it says so.
 

@@ -103,7 +103,7 @@ class CaseView:
             value = found.coverage if found else None
         if value is None or isinstance(value, Undefined):
             return words(value.reason) if value else "–"
-        return f"{value:.3f}"
+        return f"{value:z.3f}"
 
     @functools.cached_property
     def pairs(self) -> dict[str, Pair]:

@@ -111,12 +111,22 @@ def test_changes_are_combined_until_power_suffices_beginning_with_what_is_free_o
     ]  # fmt: skip
     assert plan.advice == (
         "power is 0.20, that is, a true link is found in 20% of such experiments; the cheapest combination tried that "
-        "reaches 80% and allows a verdict is 200 subsets + 20 mutants + 40 tasks (660 trials more: 85%)"
+        "reaches 80% and allows a verdict is to have 200 subsets + 20 mutants + 40 tasks (660 trials more: 85%)"
     )
     # With 8 mutants no verdict is possible, whatever the power.
     monkeypatch.setattr(power, "simulate_power", lambda *_args, **_more: point(0.9, 0.3))
     advice = plan_power(Design(20, 8, 200, SIZES), DETERMINISTIC, TEST_ONLY).advice
-    assert "; the cheapest single change that reaches 80% and allows a verdict is 20 mutants (240 trials" in advice
+    assert (
+        "; the cheapest single change that reaches 80% and allows a verdict is to have 20 mutants (240 trials" in advice
+    )
+
+
+def test_no_more_subsets_are_proposed_than_there_can_be(monkeypatch):
+    monkeypatch.setattr(power, "simulate_power", lambda of, *_args, **_more: point(0.5 + of.n_subsets / 1000, 0.3))
+    plan = plan_power(Design(2, 3, 3, (1, 1, 2)), DETERMINISTIC, TEST_ONLY)
+    assert [o.change for o in plan.options] == [
+        "40 tasks", "20 mutants", "40 tasks + 20 mutants", "40 tasks + 20 mutants + 200 subsets",
+    ]  # fmt: skip
 
 
 def test_what_settles_a_claim_counts_both_verdicts_at_the_link_that_shows_as_what_was_estimated(monkeypatch):
@@ -135,7 +145,7 @@ def test_what_settles_a_claim_counts_both_verdicts_at_the_link_that_shows_as_wha
     assert (found.share, found.stderr) == (pytest.approx(0.3), pytest.approx(np.sqrt(0.3 * 0.7 / 25)))
     assert found.advice == (
         "if the association is +0.07 as estimated, 30% of experiments of this size either support or refute that it is "
-        "at least 0.25; the cheapest single change that reaches 80% and allows a verdict is 60 mutants "
+        "at least 0.25; the cheapest single change that reaches 80% and allows a verdict is to have 60 mutants "
         "(1200 trials more: 90%)"
     )
 

@@ -58,7 +58,6 @@ def test_every_command_that_prints_a_result_has_json(run, words):
         (["plan"], "Missing argument 'EXPERIMENT'"),
         (["plan", "x", "--nonsense"], "No such option: --nonsense"),
         (["run-evals", "x"], "Missing option '--output'"),
-        (["report", "nowhere"], "does not exist"),
         (["subsets", "generate", "nowhere"], "does not exist"),
         (["run-experiment", "x"], "name the evidence root, or saved evidence by --results"),
         (["run-experiment", "x", "--results", "y", "--accept-changes"], "goes with running trials"),
@@ -69,6 +68,15 @@ def test_wrong_usage_is_status_2_and_says_what_is_wrong(run, words, message):
     assert ended.status == 2
     assert message in " ".join((ended.err + ended.out).split())
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("words", [["report"], ["check"], ["compare", "nowhere"]])
+def test_evidence_that_is_not_there_is_status_3(run, words):
+    ended = run(*words, "nowhere")
+    assert (ended.status, ended.out) == (3, "")
+    assert ended.errors == [
+        "nowhere: no such folder; expected one that `metric-benchmark run-experiment --output` wrote to"
+    ]
 
 
 STATUSES = {

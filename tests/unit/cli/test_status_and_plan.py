@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from metric_benchmark.cli.power import say_power
 from metric_benchmark.errors import ConfigError
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.ledger import read_ledger
 from metric_benchmark.experiment import changed_inputs, note_removed_cases, open_run
 from metric_benchmark.pipeline.registration import register_claims
 from metric_benchmark.pipeline.saved import require_evidence_or_nothing
+from metric_benchmark.records.correlation import PowerPlan, PowerPoint
 
 
 def roles(ended) -> dict[str, tuple[int, int, int]]:
@@ -69,6 +71,18 @@ def test_a_plan_warns_of_a_design_that_hardly_sees_anything(run, project):
     ended = run("plan", "exp")
     assert ended.status == 0
     assert "warning: desk: boschloo: with 3 baseline and 2 mutant attempts the smallest p is" in ended.err
+
+
+def test_a_curve_of_power_rises_and_names_no_association_twice(capsys):
+    def found(effect, power):
+        return PowerPoint(link=0.5, effect=effect, power=power, stderr=0.02, n_simulations=50, n_trials=9)
+
+    curve = [found(0.1, 0.4), found(-0.0001, 0.1), found(None, 0.0), found(0.0002, 0.3), found(0.3, 0.6)]
+    shape = {"seed": 1, "target_power": 0.8, "alpha": 0.05, "planned_link": 1.0, "smallest_effect": None}
+    say_power("desk", PowerPlan(**shape, curve=curve, options=[], advice="none"))
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[3:7]] == [
+        ["0.000", "20%", "(+-2%)"], ["0.100", "40%", "(+-2%)"], ["0.300", "60%", "(+-2%)"], ["-", "0%", "(+-2%)"],
+    ]  # fmt: skip
 
 
 def test_a_plan_with_no_evidence_yet_runs_everything_and_writes_nothing(run, project, tmp_path):
