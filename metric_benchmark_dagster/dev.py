@@ -34,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--host", default=DEFAULT_HOST, help="the address to listen on (default: this machine only)")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="the port to listen on")
     options = parser.parse_args(argv)
-    experiments, outputs = options.experiment or [], options.output or []
+    experiments: list[Path] = options.experiment or []
+    outputs: list[Path] = options.output or []
     where = ("--experiment", "--output")
     if not experiments and not outputs:
         where = (EXPERIMENT_VARIABLE, OUTPUT_VARIABLE)

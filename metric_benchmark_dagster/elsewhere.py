@@ -85,7 +85,7 @@ def _materialisation(asset: str, key: str | None, path: Path, key_prefix: Sequen
     return dg.AssetMaterialization(
         dg.AssetKey([*key_prefix, asset]),
         description="Recorded outside this Dagster instance; materialise it to see its tables and plots.",
-        metadata={"evidence": dg.MetadataValue.path(str(path))},
+        metadata={"evidence": dg.PathMetadataValue(str(path))},
         partition=key,
         tags={_VERSION_TAG: digest_file(path)},
     )
