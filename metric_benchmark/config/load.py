@@ -23,6 +23,7 @@ from metric_benchmark.config.models import (
     ExperimentConfig,
     SubsetsConfig,
 )
+from metric_benchmark.config.places import has_task_toml, neighbour, require_experiment
 from metric_benchmark.config.public_variables import public_variable_problems, task_settings
 from metric_benchmark.config.yaml_source import Location, YamlSource
 from metric_benchmark.errors import ConfigError, PinError, Problem
@@ -138,7 +139,7 @@ def load_experiment(
     """
     path = Path(path)
     if path.is_dir():
-        _require_experiment(path)
+        require_experiment(path)
     path = (path / "experiment.yaml" if path.is_dir() else path).absolute()
     # The folder is resolved first, so that "inside" below compares real places.
     path = path.parent.resolve() / path.name
@@ -205,19 +206,6 @@ def load_experiment(
         analysis_sha256=analysis_source.sha256,
         roots=roots,
     )
-
-
-def _require_experiment(folder: Path) -> None:
-    """Tells whoever is a folder too high where the experiment is."""
-    if (folder / "experiment.yaml").exists():
-        return
-    try:
-        below = sorted(f"{path.parent.name}/" for path in folder.glob("*/experiment.yaml"))
-    except OSError:
-        below = []
-    shown = ", ".join(below[:3]) + (" ..." if len(below) > 3 else "")
-    hint = f"{shown} {'has' if len(below) == 1 else 'have'} one" if below else "`metric-benchmark init DIR` writes one"
-    raise ConfigError(f"no experiment.yaml in {folder.absolute()}; {hint}")
 
 
 type _Inside = Callable[[YamlSource, Location, str], Path | None]
@@ -352,8 +340,10 @@ def _check_folders(out: Collector, inside: _Inside, case: Case, verify: bool) ->
                 out.problems.append(case.source.problem(location, f"{what} is also that of task {seen[path]!r}"))
             seen[path] = getattr(pinned, "id", "")
         if not path.is_dir():
-            out.problems.append(case.source.problem((*location, "path"), f"{what} does not exist"))
-        elif what.startswith("task") and not _has_task_toml(path):
+            near = neighbour(path)
+            hint = f"; did you mean {(Path(pinned.path).parent / near).as_posix()}?" if near else ""
+            out.problems.append(case.source.problem((*location, "path"), f"{what} does not exist{hint}"))
+        elif what.startswith("task") and not has_task_toml(path):
             out.problems.append(
                 case.source.problem((*location, "path"), f"{what} has no task.toml; it is not a Harbor task")
             )
@@ -364,14 +354,6 @@ def _check_folders(out: Collector, inside: _Inside, case: Case, verify: bool) ->
                 out.problems.append(case.source.problem((*location, "path"), str(error)))
             else:
                 _check_pin(out, case.source, location, pinned, found)
-
-
-def _has_task_toml(folder: Path) -> bool:
-    try:
-        return (folder / "task.toml").is_file()
-    except OSError:
-        # What cannot be entered has no task.toml for us; its digest says why.
-        return True
 
 
 def _check_lock(out: Collector, inside: _Inside, case: Case, location: Location, lock: Pinned, verify: bool) -> None:

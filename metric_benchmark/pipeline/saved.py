@@ -31,8 +31,8 @@ def evidence_root(output: Path | None, results: Path | None = None) -> EvidenceR
     if output is None or (results is not None and _same(output, results)):
         if results is None:
             raise ConfigError("no evidence folder is named; give --output, or --results for saved evidence")
-        return follow_pointer(EvidenceRoot(results.absolute()))
-    root = EvidenceRoot(output.absolute())
+        return follow_pointer(EvidenceRoot(_normal(results)))
+    root = EvidenceRoot(_normal(output))
     if results is None:
         return follow_pointer(root)
     if root.execution_inputs.exists():
@@ -41,7 +41,7 @@ def evidence_root(output: Path | None, results: Path | None = None) -> EvidenceR
             "another --output, or leave it out to write into --results"
         )
     require_evidence_or_nothing(root)
-    return EvidenceRoot(root.path, execution_path=results.absolute())
+    return EvidenceRoot(root.path, execution_path=_normal(results))
 
 
 def saved_root(folder: Path) -> EvidenceRoot:
@@ -54,7 +54,7 @@ def saved_root(folder: Path) -> EvidenceRoot:
         raise EvidenceError(
             f"{folder}: no such folder; expected one that `metric-benchmark run-experiment --output` wrote to"
         )
-    return follow_pointer(EvidenceRoot(folder.absolute()))
+    return follow_pointer(EvidenceRoot(_normal(folder)))
 
 
 def follow_pointer(root: EvidenceRoot) -> EvidenceRoot:
@@ -131,6 +131,12 @@ def recall_answers(run: ExperimentRun, case_id: str) -> None:
                 temporary = target.with_name(f".{target.name}.tmp")
                 shutil.copyfile(path, temporary)
                 temporary.replace(target)
+
+
+def _normal(path: Path) -> Path:
+    """Returns an absolute path without `..`, as a reader would write it; but where a link is on the way, as it is."""
+    plain = Path(os.path.normpath(path.absolute()))
+    return plain if plain.resolve() == path.resolve() else path.absolute()
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -18,7 +18,7 @@ MISTAKES = {
     ),
     "missing task folder": (
         "case.yaml", "path: tasks/beta", "path: tasks/bta",
-        "exp/case.yaml:7: tasks[1].path: ", "task folder tasks/bta does not exist",
+        "exp/case.yaml:7: tasks[1].path: ", "task folder tasks/bta does not exist; did you mean tasks/beta?",
     ),
     "wrong pin": (
         "tasks/beta/instruction.md", "Write beta", "Write gamma",

@@ -41,6 +41,15 @@ def test_naming_the_same_folder_twice_is_in_place_too(run, saved):
     assert not (saved / "execution-from.json").exists()
 
 
+def test_paths_are_shown_as_a_reader_would_write_them(run, saved, tmp_path):
+    assert run("status", "exp", "--output", "exp/../saved", "--json").json["evidence"] == str(tmp_path / "saved")
+    # Not where `..` leads elsewhere: out of what a link points to.
+    (tmp_path / "deep/er").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "deep/er")
+    evidence = run("status", "exp", "--output", "link/../saved", "--json").json["evidence"]
+    assert evidence == str(tmp_path / "link/../saved")
+
+
 def test_into_another_folder_nothing_is_written_to_the_evidence(run, saved):
     before = tree(saved)
     ended = run("run-experiment", "exp", "--results", saved, "--output", "other", "--json")

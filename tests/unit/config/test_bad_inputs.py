@@ -36,7 +36,7 @@ ONE_MESSAGE = {
     ),
     "missing task folder": (
         "case.yaml", "path: tasks/beta", "path: tasks/bta",
-        "exp/case.yaml:7: tasks[1].path: task folder tasks/bta does not exist",
+        "exp/case.yaml:7: tasks[1].path: task folder tasks/bta does not exist; did you mean tasks/beta?",
     ),
     "folder that is no task": (
         "case.yaml", "path: tasks/beta", "path: tasks/beta/tests",
