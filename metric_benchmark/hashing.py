@@ -17,6 +17,8 @@ from metric_benchmark.errors import PinError
 
 _IGNORED_DIRS = frozenset({"__pycache__"})
 _FIRST_READ, _NEXT_READS = 1 << 16, 1 << 20
+#: One for all: `json.dumps` makes one for every call.
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def canonical_json(value: Any) -> bytes:
@@ -25,7 +27,7 @@ def canonical_json(value: Any) -> bytes:
     Raises:
         ValueError: the value holds NaN or an infinity.
     """
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def is_utf8(text: str) -> bool:

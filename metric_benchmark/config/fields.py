@@ -173,6 +173,7 @@ def literal_secrets(value: Any, location: _Where = (), key: str = "") -> Iterato
             yield location, f"the key {key!r} looks like that of a secret"
 
 
+@functools.lru_cache(maxsize=4096)
 def _looks_like(text: str) -> str | None:
     if _PRIVATE_KEY.search(text):
         return "a private key"

@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from yaml.composer import Composer
@@ -90,7 +90,7 @@ class _Checked(Composer, SafeConstructor, Resolver):
         self.refused: list[tuple[int, str]] = []
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = cast("yaml.Event | None", self.peek_event())  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        event: Any = self.peek_event()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
         if isinstance(event, yaml.NodeEvent) and not isinstance(event, yaml.AliasEvent):
             # Counted here already, so that a file that is too large is not read to its end.
             self.composed += 1

@@ -136,13 +136,13 @@ class _CaseStatus:
         shared = [v for v, role in roles.items() if role in ("baseline", "screening")]
         scored = [v for v, role in roles.items() if role in ("mutant", "control")]
         settings = kills_inputs(self._inputs)
-        folder = self._root.mutant_kills(self._case_id, "x").parent
+        folder = str(self._root.mutant_kills(self._case_id, "x").parent)
         kills: dict[str, str] = {}
         for variant in scored:
             names = [*shared, variant]
             upstream = [self._place("raw_results", name) for name in names]
             wanted = self._wanted("mutant_scores", variant, "scoring", settings, self._evidence(names), upstream)
-            found, head = _analysis_found(folder / f"{variant}.json", MutantKills)
+            found, head = _analysis_found(f"{folder}/{variant}.json", MutantKills)
             if head is not None:
                 kills[f"mutants/{variant}"] = head.sha256
             yield wanted, found
@@ -187,7 +187,10 @@ class _CaseStatus:
         return Wanted(place, inputs, evidence, code=implementation(code).stage_sha256, upstream=tuple(upstream))
 
     def _raw_wanted(self, variant: Variant) -> Wanted:
-        inputs = raw_inputs(variant, self._run.experiment.execution.reward_key)
+        entry = self._index.variants.get(variant.variant_id) if self._index else None
+        is_same = entry is not None and entry.config_hash == variant.config_hash
+        # What the hash sums up is asked for only where it differs.
+        inputs = {} if is_same else raw_inputs(variant, self._run.experiment.execution.reward_key)
         return Wanted(("raw_results", variant.key), inputs, {}, summary=variant.config_hash)
 
     def _raw_found(self, variant: Variant, n_without_verdict: int) -> Found | None:
@@ -269,12 +272,12 @@ def _damage(root: EvidenceRoot, folder: str, entry: IndexEntry) -> str | None:
     return None
 
 
-def _analysis_found(path: Path, model: type[Record]) -> tuple[Found | None, Head | None]:
+def _analysis_found(path: str | Path, model: type[Record]) -> tuple[Found | None, Head | None]:
     """Reads what a record of the analysis says of its origin; its head is there where it can be read."""
     try:
         head = read_head(path, model)
     except EvidenceError as error:
-        return (Found({}, {}, problem=str(error)), None) if path.exists() else (None, None)
+        return (Found({}, {}, problem=str(error)), None) if Path(path).exists() else (None, None)
     inputs = dict(head.inputs)
     for name, metric in head.value.get("metrics", {}).items() if model is CoverageRecord else ():
         if metric.get("files_sha256"):
