@@ -12,7 +12,7 @@ from metric_benchmark.config import Experiment, Level, load_experiment
 from metric_benchmark.config.fields import check_slug
 from metric_benchmark.errors import ConfigError, ExecutionError
 from metric_benchmark.evidence.index import check_run_id, open_root
-from metric_benchmark.evidence.ledger import append_entry, read_ledger
+from metric_benchmark.evidence.ledger import REMOVED, append_entry, removed_cases
 from metric_benchmark.evidence.locks import lock_ledger, lock_root
 from metric_benchmark.execution.interrupted import tidy_root
 from metric_benchmark.execution.inventory import find_trials
@@ -33,9 +33,6 @@ from metric_benchmark.records.execution import Role
 from metric_benchmark.records.role_times import RoleTime, role_times
 from metric_benchmark.scoring import check_design
 from metric_benchmark.variants import resolve_variants
-
-#: The ledger's word for a case that was removed from the experiment's files on purpose.
-_REMOVED = "remove_case"
 
 
 @dataclass(frozen=True)
@@ -156,7 +153,7 @@ def foreign_cases(run: ExperimentRun) -> list[str]:
     known = {case.case_id for case in run.experiment.cases}
     found = {path.name for path in (run.root.execution_root / "execution").glob("*") if any(path.glob("*/"))} - known
     if found:
-        found -= {entry["case"] for entry in read_ledger(run.root) if entry["kind"] == _REMOVED}
+        found -= removed_cases(run.root)
     return sorted(found)
 
 
@@ -164,7 +161,7 @@ def note_removed_cases(run: ExperimentRun) -> None:
     """Remembers that cases were removed on purpose; what was run of them stays on disk."""
     for case_id in foreign_cases(run):
         with lock_ledger(run.root):
-            append_entry(run.root, _REMOVED, case=case_id)
+            append_entry(run.root, REMOVED, case=case_id)
 
 
 def refuse_changes(run: ExperimentRun, variants: Iterable[Variant]) -> None:

@@ -24,6 +24,9 @@ from metric_benchmark.evidence.locks import lock_ledger
 from metric_benchmark.evidence.stamps import STAMP, stamp_problem, stamped
 from metric_benchmark.evidence.writes import append_line
 
+#: The kind of an entry that names a case which was removed from the experiment's files on purpose.
+REMOVED = "remove_case"
+
 type RunKey = tuple[str, str, str, str]
 
 #: What entries held before lines carried a digest. A line without one may have no other key: else that of the digest
@@ -70,6 +73,16 @@ def read_ledger(root: EvidenceRoot) -> list[dict[str, Any]]:
     """
     data = root.ledger.read_bytes() if root.ledger.exists() else b""
     return [entry for entry, _ in _entries(root.ledger, data, 1)]
+
+
+def removed_cases(root: EvidenceRoot) -> set[str]:
+    """Returns the cases that were removed on purpose from the experiment whose execution a root holds or analyses.
+
+    Raises:
+        EvidenceError: a line is damaged.
+    """
+    entries = read_ledger(EvidenceRoot(root.execution_root))
+    return {entry["case"] for entry in entries if entry["kind"] == REMOVED}
 
 
 def append_entry(root: EvidenceRoot, kind: str, **fields: Any) -> None:

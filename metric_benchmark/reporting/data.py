@@ -10,7 +10,7 @@ from typing import Any
 
 from metric_benchmark.errors import EvidenceError
 from metric_benchmark.evidence.layout import EvidenceRoot
-from metric_benchmark.evidence.ledger import read_ledger
+from metric_benchmark.evidence.ledger import read_ledger, removed_cases
 from metric_benchmark.evidence.plans import read_plans
 from metric_benchmark.evidence.reader import read_index, read_manifest, read_raw_results, read_record, read_run_id
 from metric_benchmark.hashing import digest_file
@@ -233,8 +233,7 @@ def trajectory_paths(root: EvidenceRoot, results: RawResults, trial: Trial) -> t
 
 
 def _case_ids(root: EvidenceRoot, manifest: ExecutionManifest | None) -> tuple[str, ...]:
-    found = set(manifest.cases) if manifest else set[str]()
-    found |= {path.parent.name for path in (root.execution_root / "execution").glob("*/results.json")}
+    found = {path.parent.name for path in (root.execution_root / "execution").glob("*/results.json")}
     for path in (root.path / "analysis").glob("*/selection.json"):
         # An analysis that was set aside keeps its case's name inside, so its folder is not taken for a case.
         if read_record(path, Selection).case == path.parent.name:
@@ -244,7 +243,10 @@ def _case_ids(root: EvidenceRoot, manifest: ExecutionManifest | None) -> tuple[s
         for path in (root.path / "analysis").glob("*/correlation.json")
         if not (path.parent / "selection.json").exists()
     }
-    return tuple(sorted(found))
+    current = set(manifest.cases) if manifest else set[str]()
+    if found - current:
+        found -= removed_cases(root)
+    return tuple(sorted(found | current))
 
 
 def _load_case(root: EvidenceRoot, case_id: str) -> CaseReport:

@@ -15,6 +15,7 @@ from metric_benchmark.experiment import changed_inputs, note_removed_cases, open
 from metric_benchmark.pipeline.registration import register_claims
 from metric_benchmark.pipeline.saved import require_evidence_or_nothing
 from metric_benchmark.records.correlation import PowerPlan, PowerPoint
+from metric_benchmark.reporting.data import load_report
 
 
 def roles(ended) -> dict[str, tuple[int, int, int]]:
@@ -183,8 +184,11 @@ def test_evidence_of_another_experiment_of_the_same_name_is_refused(run, execute
         assert "--accept-changes" in last
     assert type(project)(tmp_path / "out").snapshot() == before
     assert "warning: case desk: " in run("plan", "exp", "--output", "out").err
+    assert [case.case_id for case in load_report(EvidenceRoot(Path("out"))).cases] == ["desk"]
     opened = open_run(project.folder, "out")
     note_removed_cases(opened)
+    execute("out")
+    assert [case.case_id for case in load_report(EvidenceRoot(Path("out"))).cases] == ["office"]
     assert changed_inputs(opened, []) == []
     assert "case desk" not in run("plan", "exp", "--output", "out").err
 
