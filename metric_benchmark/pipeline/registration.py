@@ -24,6 +24,10 @@ from metric_benchmark.records.correlation import Registration
 
 #: Kind of the ledger's entries about a case's claims.
 KIND = "hypotheses"
+#: By a part about what things are, the part about which of them there are.
+_WHICH = {"what the tasks are": "the tasks", "what the mutants are": "the mutants"}
+#: Where something lies is no part of what it is; its digest stands beside its path.
+_PLACES: dict[str, Any] = {"bundle": {"path"}, "runtime": {"requirements": {"path"}}}
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,8 @@ def find_registration(run: ExperimentRun, case_id: str) -> Registered:
     now = plan_parts(run.experiment, run.experiment.case(case_id))
     changed = tuple(name for name in now if name in known and now[name] != known[name])
     if changed:
-        return Registered("after_data", changed)
+        # Others than registered are not the same by definition, so that this says nothing more.
+        return Registered("after_data", tuple(name for name in changed if _WHICH.get(name) not in changed))
     return Registered("before_data" if set(now) <= set(known) else "unknown")
 
 
@@ -77,13 +82,13 @@ def plan_parts(experiment: Experiment, case: Case) -> dict[str, str]:
     """Digests all that could be changed to get another verdict, by what it is called.
 
     Settings at their default are left out, so that a setting which a later version adds changes nothing; so is the code
-    of built-in metrics, which only another version can change.
+    of built-in metrics, which only another version can change. Tasks and bundles are what their pins say.
     """
 
-    def plain(settings: BaseModel) -> dict[str, Any]:
-        return settings.model_dump(mode="json", exclude_defaults=True)
+    def plain(settings: BaseModel, places: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return settings.model_dump(mode="json", exclude_defaults=True, exclude=dict(places or {}))
 
-    analysis = experiment.analysis
+    analysis, config = experiment.analysis, case.config
     claimed = {claim.metric for claim in analysis.correlation.hypotheses}
     metrics = {m.name: plain(m) for m in analysis.coverage if m.name in claimed}
     correlation = plain(analysis.correlation)
@@ -96,8 +101,11 @@ def plan_parts(experiment: Experiment, case: Case) -> dict[str, str]:
         "the correlation settings": digest_json(correlation),
         "the subsets": digest_json(plain(case.subsets)),
         "the case's description": digest_json(plain(case.description)),
-        "the tasks": digest_json(sorted(task.id for task in case.config.tasks)),
-        "the mutants": digest_json(sorted(mutant.id for mutant in case.config.mutants)),
+        "the tasks": digest_json(sorted(task.id for task in config.tasks)),
+        "what the tasks are": digest_json({task.id: task.sha256 for task in config.tasks}),
+        "the baseline agent": digest_json(plain(config.baseline.agent, _PLACES)),
+        "the mutants": digest_json(sorted(mutant.id for mutant in config.mutants)),
+        "what the mutants are": digest_json({m.id: plain(m, {"agent": _PLACES}) for m in config.mutants}),
         "the attempts by role": digest_json(plain(experiment.execution.roles)),
         "the experiment's cases": digest_json(sorted(each.case_id for each in experiment.cases)),
     }

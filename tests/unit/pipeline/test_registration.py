@@ -57,6 +57,10 @@ def test_what_was_registered_before_the_first_trial_and_not_changed_since(opened
         ("description.yaml", ("A desk", "A desk with more drawers"), "the case's description"),
         ("case.yaml", ("  - id: idle", "  - id: idler"), "the mutants"),
         ("case.yaml", ("  - id: gamma", "  - id: gamut"), "the tasks"),
+        ("case.yaml", ("max_actions: 1", "max_actions: 9"), "what the mutants are"),
+        ("case.yaml", ("{name: nop}", "{name: nop, kwargs: {wait: 1}}"), "what the mutants are"),
+        ("case.yaml", ("{name: oracle}", "{name: oracle, kwargs: {wait: 1}}"), "the baseline agent"),
+        ("tasks/beta/tests/test.sh", ("echo 1", "echo 0"), "what the tasks are"),
         ("execution.yaml", ("control: {count: 1,", "control: {count: 2,"), "the attempts by role"),
         ("execution.yaml", ("mutant: {attempts: 1}", "mutant: {attempts: 5}"), "the attempts by role"),
     ],
@@ -117,7 +121,7 @@ def test_a_case_that_is_added_or_dropped_after_the_data_is_named(opened, project
 
 def test_what_an_older_version_did_not_register_is_not_on_record(opened, project):
     parts = plan_parts(opened().experiment, opened().experiment.case("desk"))
-    del parts["the mutants"]
+    del parts["what the mutants are"]
     with lock_ledger(opened().root):
         append_entry(opened().root, "hypotheses", case="desk", sha256="0", parts=parts, hypotheses=[])
     enter(opened(), "reserve", "short", n_trials=3)
@@ -146,6 +150,43 @@ def test_claims_may_be_amended_until_a_mutant_was_tried(opened, project):
     register_claims(opened(), "desk")
     assert [entry["hypotheses"][0]["minimum_effect"] for entry in registered(opened())] == [0.2, 0.3]
     assert find_registration(opened(), "desk") == Registered("before_data")
+
+
+def test_a_task_may_be_corrected_until_a_mutant_was_tried_and_files_may_move_any_time(opened, project):
+    register_claims(opened(), "desk")
+    enter(opened(), "reserve", "baseline", n_trials=3)
+    project.edit("tasks/beta/tests/test.sh", ("echo 1", "echo 0"))
+    project.sign()
+    register_claims(opened(), "desk")
+    assert len(registered(opened())) == 2
+    enter(opened(), "reserve", "short", n_trials=3)
+    (project.folder / "tasks/beta").rename(project.folder / "tasks/other")
+    project.edit("case.yaml", ("tasks/beta", "tasks/other"))
+    project.sign()
+    assert find_registration(opened(), "desk") == Registered("before_data")
+
+
+def test_the_code_of_agents_is_registered_and_their_place_is_not(opened, project):
+    for name in ("good", "bad"):
+        project.write(f"{name}/agent.py", f"class Agent: {name} = 1\n")
+    project.edit(
+        "case.yaml",
+        ("{name: oracle}", "{bundle: {path: good}, entry: 'agent.py:Agent'}"),
+        ("{name: nop}", "{bundle: {path: bad}, entry: 'agent.py:Agent'}"),
+    )
+    project.sign()
+    register_claims(opened(), "desk")
+    enter(opened(), "reserve", "short", n_trials=3)
+    (project.folder / "good").rename(project.folder / "better")
+    project.edit("case.yaml", ("path: good", "path: better"))
+    project.sign()
+    assert find_registration(opened(), "desk") == Registered("before_data")
+    for name in ("better", "bad"):
+        project.write(f"{name}/agent.py", "class Agent: ...\n")
+    project.sign()
+    assert find_registration(opened(), "desk") == Registered(
+        "after_data", ("the baseline agent", "what the mutants are")
+    )
 
 
 def test_evidence_from_before_claims_were_registered_says_nothing(opened):
