@@ -15,6 +15,7 @@ from metric_benchmark.evidence.locks import lock_root
 from metric_benchmark.execution.runner import OnProgress, Progress
 from metric_benchmark.experiment import open_run
 from metric_benchmark.pipeline import ExperimentRun
+from metric_benchmark.pipeline.saved import require_evidence_or_nothing
 from metric_benchmark_dagster.failures import Retries, as_failures
 
 
@@ -61,6 +62,8 @@ class ExperimentResource(dg.ConfigurableResource["ExperimentResource"]):
         """
         with as_failures(Retries(self.max_retries, self.retry_delay_s)), ExitStack() as stack:
             run = self.open(level=level, only=only)
+            # Before any lock: it leaves a file, and a folder with one passes for evidence.
+            require_evidence_or_nothing(run.root)
             if lock is not None:
                 stack.enter_context(lock_root(run.root, lock))
             yield Step(run)

@@ -11,6 +11,7 @@ from metric_benchmark.pipeline.checking import refuse_variants
 from metric_benchmark.pipeline.inputs import ExperimentRun
 from metric_benchmark.pipeline.provenance import implementation
 from metric_benchmark.pipeline.registration import register_claims
+from metric_benchmark.pipeline.saved import require_own_execution
 from metric_benchmark.variants import resolve_variants
 
 
@@ -18,13 +19,14 @@ def run_raw_results(run: ExperimentRun, case_id: str, variant_id: str, on_progre
     """Stage 1 of one variant; other variants may run beside it.
 
     Raises:
-        ConfigError: there is no such variant, or a task or agent is refused.
-        EvidenceError: the root holds another run's evidence, trials nobody planned, or native files that differ from
-            what was recorded of them.
+        ConfigError: there is no such variant, a task or agent is refused, or the folder holds something else.
+        EvidenceError: the root holds another run's evidence or only an analysis, trials nobody planned, or native files
+            that differ from what was recorded of them.
         ExecutionError: Harbor cannot run the job.
         LockedError: the root or the variant is in use.
         StorageError: the disk is full or not writable.
     """
+    require_own_execution(run.root)
     variants = {v.variant_id: v for v in resolve_variants(run.experiment, case_id=case_id)}
     variant = variants.get(variant_id)
     if variant is None:

@@ -19,7 +19,7 @@ from metric_benchmark.pipeline.conclusion import conclude_cases, pool_cases
 from metric_benchmark.pipeline.correlation import verified_coverage, verified_scores
 from metric_benchmark.pipeline.inputs import ExperimentRun, case_inputs
 from metric_benchmark.pipeline.provenance import implementation, require_current
-from metric_benchmark.pipeline.saved import note_execution_source
+from metric_benchmark.pipeline.saved import note_execution_source, require_own_execution
 from metric_benchmark.pipeline.secrets import referenced_variables, search_secrets, search_states
 from metric_benchmark.pipeline.validation import check_native, current_validation, require_valid, write_validation
 from metric_benchmark.records.analysis import ExperimentInputs, ExperimentSeal
@@ -37,11 +37,13 @@ def seal_execution(run: ExperimentRun) -> ExecutionManifest:
     searched for the values of secrets: fresh evidence is never scored unvalidated.
 
     Raises:
-        EvidenceError: native files differ from the records; every deviation is named.
+        EvidenceError: native files differ from the records; every deviation is named. Or the root only holds the
+            analysis of another root's execution.
         ExecutionError: the inventory is not complete; every open variant is named.
         PinError: an input changed while the experiment ran.
         SecretError: evidence holds the value of a secret.
     """
+    require_own_execution(run.root)
     load_experiment(run.experiment.source.path, level="execution")
     manifest = complete_inventory(run)
     report = check_native(run, {case.case_id: run.index(case.case_id) for case in run.experiment.cases})

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import dagster as dg
 import pytest
@@ -24,6 +24,7 @@ from metric_benchmark_dagster.failures import (
     refuse_cancelled,
     require_verdicts,
 )
+from metric_benchmark_dagster.resources import ExperimentResource
 
 RETRIES = Retries(3, 7.0)
 
@@ -145,3 +146,15 @@ def test_a_run_that_was_cancelled_before_it_began_runs_no_trial(shell: Any) -> N
     shell.instance.report_run_canceled(run)
     with pytest.raises(dg.Failure, match="cancelled while it was being started"):
         refuse_cancelled(context)
+
+
+@pytest.mark.parametrize("lock", [None, "shared", "exclusive"])
+def test_a_step_leaves_nothing_in_a_folder_that_is_no_evidence(
+    experiment: Path, lock: Literal["shared", "exclusive"] | None
+) -> None:
+    folder = experiment.parent
+    before = sorted(folder.rglob("*"))
+    resource = ExperimentResource(experiment=str(experiment), output=str(folder))
+    with pytest.raises(dg.Failure, match="is neither empty nor evidence"), resource.step(lock=lock):
+        pytest.fail("the step was begun")
+    assert sorted(folder.rglob("*")) == before

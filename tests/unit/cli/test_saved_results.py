@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from metric_benchmark.errors import ConfigError, EvidenceError
+from metric_benchmark.experiment import open_run
+from metric_benchmark.pipeline import run_raw_results
+from metric_benchmark.pipeline.sealing import seal_execution
 from metric_benchmark.records.base import comparable
 
 
@@ -60,6 +64,19 @@ def test_into_another_folder_nothing_is_written_to_the_evidence(run, saved):
     assert [row["metric"] for row in ended.json["rows"]] == ["suite_size"]
     assert not (Path("other") / "execution").exists()
     assert not (Path("other") / "execution.json").exists()
+
+
+def test_no_trial_is_run_into_a_folder_that_is_not_its_own(run, execute, project, tmp_path):
+    execute("saved")
+    run("run-experiment", "exp", "--results", "saved", "--output", "other")
+    before = tree(tmp_path)
+    with pytest.raises(EvidenceError, match=r"other: holds an analysis of the evidence in .*saved; give another"):
+        run_raw_results(open_run(project.folder, "other"), "desk", "short", lambda _: None)
+    with pytest.raises(EvidenceError, match="other: holds an analysis of the evidence in"):
+        seal_execution(open_run(project.folder, "other"))
+    with pytest.raises(ConfigError, match="exp: is neither empty nor evidence"):
+        run_raw_results(open_run(project.folder, "exp"), "desk", "short", lambda _: None)
+    assert tree(tmp_path) == before
 
 
 def test_both_ways_give_the_same_records(run, saved):
