@@ -91,6 +91,9 @@ def plan_settling(
 ) -> Settling:
     """Simulates what would settle a claim that stayed open, if the association is what was estimated.
 
+    No simulated world has an association the other way. An estimate that points there is taken for none, and nothing is
+    proposed to be bought on it.
+
     Args:
         design: the experiment's size.
         scoring: its kill rule.
@@ -109,14 +112,17 @@ def plan_settling(
         return found.model_copy(update={"power": share, "stderr": simulation_error(share, n_simulations)})
 
     base = settled(design)
-    options = _options(design, scoring, base, settled)
-    where = "at the strongest link that was simulated"
-    if effect is not None:
+    options = _options(design, scoring, base, settled) if effect is None or effect >= 0 else []
+    where, claimed = "at the strongest link that was simulated", "it is"
+    if effect is not None and effect < 0:
+        where = f"if there is no association (the estimate here, −{-effect:.2f}, points the other way)"
+        claimed = "there is one of"
+    elif effect is not None:
         is_shown = any(point.effect is not None and point.effect >= effect for point in curve)
         beyond = f"{where}, which shows as less than the {effect:+.2f} estimated here"
         where = f"if the association is {effect:+.2f} as estimated" if is_shown else beyond
     lead = (
-        f"{where}, {base.power:.0%} of experiments of this size either support or refute that it is at least "
+        f"{where}, {base.power:.0%} of experiments of this size either support or refute that {claimed} at least "
         f"{claim.minimum_effect:g}"
     )
     return Settling(

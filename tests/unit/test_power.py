@@ -166,6 +166,24 @@ def test_an_effect_that_no_simulated_link_shows_is_said_to_be_beyond(monkeypatch
     assert found.advice.endswith(": new data of this size will probably do")
 
 
+def test_an_estimate_that_points_the_other_way_is_simulated_as_none_and_nothing_is_proposed_to_be_bought(monkeypatch):
+    links = []
+
+    def simulated(of, world, *_args, **_more):
+        links.append(world.link)
+        return point(0.0, 0.0).model_copy(update={"p_refuted": 0.3 + 0.6 * (of.n_mutants >= 60)})
+
+    monkeypatch.setattr(power, "simulate_power", simulated)
+    found = plan_settling(
+        Design(40, 30, 200, SIZES), DETERMINISTIC, Claim(minimum_effect=0.25), -0.5, [point(0.5, 0.3)]
+    )
+    assert (links, found.options) == ([0.0], [])
+    assert found.advice == (
+        "if there is no association (the estimate here, −0.50, points the other way), 30% of experiments of this size "
+        "either support or refute that there is one of at least 0.25 with 1240 trials"
+    )
+
+
 def test_notes_name_what_no_power_can_repair():
     claim = Claim(minimum_effect=0.9, n_family=8, replicates=100)
     plan = plan_power(Design(12, 6, 30, (2, 4)), DETERMINISTIC, claim, n_simulations=2, with_options=False)
