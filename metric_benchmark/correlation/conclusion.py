@@ -143,16 +143,22 @@ def _pool(name: str, cases: Mapping[str, CaseEvidence]) -> PooledEstimate:
     pooled = pool_cases(effects)
     limits = {case: cases[case].correlation.metrics[name].limits for case in effects}
     return pooled.model_copy(
-        update={"left_out": {**left_out, **pooled.left_out}, "notes": _notes(limits, least if effects else None)}
+        update={"left_out": {**left_out, **pooled.left_out}, "notes": _notes(limits, pooled.n_mutants)}
     )
 
 
 def _notes(limits: Mapping[str, Sequence[str]], n_mutants: int | None) -> list[str]:
-    """Says what bars a verdict on the pooled cases, each by itself; too few mutants concern all of them at once."""
+    """Says what bars a verdict on the cases, each by itself; once pooled, too few mutants concern all of them at once.
+
+    Args:
+        limits: by case.
+        n_mutants: with how many mutants all cases were pooled; None where they are only listed.
+    """
+    of_all = () if n_mutants is None else (FEW_MUTANTS,)
     notes = [
         f"{case}: {'; '.join(rest)}"
         for case, found in limits.items()
-        if (rest := [t for t in found if t != FEW_MUTANTS])
+        if (rest := [t for t in found if t not in of_all])
     ]
     if n_mutants is not None and n_mutants < MIN_MUTANTS:
         notes.insert(0, f"all cases are taken with {n_mutants} mutants ({FEW_MUTANTS}), so the interval is approximate")

@@ -186,3 +186,10 @@ def test_a_pooled_value_says_what_bars_a_verdict_on_its_cases(cases):
     alike = evidence(CaseMatrices(alike.membership, np.repeat(alike.kills[:, :1], 14, axis=1), alike.cover))
     found = pool_metrics({"one": cases["one"], "two": cases["two"], "alike": alike})["calls"]
     assert found.notes == ["alike: fewer than 5 dominators; more than 5% of the replicates are undefined"]
+
+
+def test_cases_that_are_only_listed_are_not_taken_with_fewer_mutants_than_they_have(cases):
+    few = evidence(matrices(9, 8))
+    found = pool_metrics({"one": cases["one"], "few": few})["calls"]
+    assert (found.estimate, [effect.n_mutants for effect in found.cases.values()]) == (None, [14, 8])
+    assert found.notes == ["few: fewer than 10 mutants"]
