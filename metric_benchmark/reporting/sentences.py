@@ -85,8 +85,9 @@ def p_text(value: float | None) -> str:
 
 
 def strength(value: float) -> str:
-    """Returns words for the size of an association, to stand before `association`."""
-    return next(word for limit, word in _STRENGTH if abs(value) < limit)
+    """Returns words for the size of an association, and that it is negative, to stand before `association`."""
+    word = next(word for limit, word in _STRENGTH if abs(value) < limit)
+    return f"{word} negative" if value <= -_STRENGTH[0][0] else word
 
 
 def _answer(metric: str, found: MetricCorrelation) -> str:
@@ -108,10 +109,11 @@ def _answer(metric: str, found: MetricCorrelation) -> str:
             f'No answer. The unchanged agent is "caught" as faulty, so kills are noise and {metric} cannot be judged.'
         )
     estimate = found.estimates.partial_spearman_given_size
-    if found.calibrated:
+    beyond_chance = _beyond_chance(found)
+    if beyond_chance is not None:
         return (
-            f"Not tested. In this sample, {metric} coverage has {strength(found.calibrated.estimate)} association with "
-            "the mutant score beyond suite size and what tasks at random would show."
+            f"Not tested. In this sample, {metric} coverage has {strength(beyond_chance)} association with the mutant "
+            "score beyond suite size and what tasks at random would show."
         )
     if estimate.status == "ok":
         return (
@@ -119,6 +121,15 @@ def _answer(metric: str, found: MetricCorrelation) -> str:
             "mutant score beyond suite size; how much of it tasks at random would show is not known."
         )
     return f"Not tested. The association of {metric} beyond suite size is undefined: {words(estimate.reason)}."
+
+
+def _beyond_chance(found: MetricCorrelation) -> float | None:
+    """Returns the association less what tasks at random would show; it is known also where no interval is."""
+    if found.calibrated:
+        return found.calibrated.estimate
+    if found.test is not None and found.test.null_mean is not None:
+        return found.test.statistic - found.test.null_mean
+    return None
 
 
 def _numbers(row: Mapping[str, Any], found: MetricCorrelation) -> str:

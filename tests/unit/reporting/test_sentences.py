@@ -61,9 +61,16 @@ def test_what_tasks_at_random_would_show_is_no_association(case):
     calibrated = found.calibrated.model_copy(update={"estimate": 0.03, "null_mean": 0.28})
     answer = _describe(case, untested, estimates=high, calibrated=calibrated).answer
     assert "next to no association with the mutant score beyond suite size and what tasks at random" in answer
-    answer = _describe(case, untested, estimates=high, calibrated=None).answer
-    assert "a moderate association" in answer
-    assert answer.endswith("how much of it tasks at random would show is not known.")
+    # A perfect association has no interval, so nothing calibrated, but what tasks at random show is known.
+    perfect = found.test.model_copy(update={"statistic": 1.0, "null_mean": 0.28})
+    answer = _describe(case, untested, estimates=high, calibrated=None, test=perfect).answer
+    assert "a strong association with the mutant score beyond suite size and what tasks at random would show." in answer
+    for test in (None, perfect.model_copy(update={"null_mean": None})):
+        answer = _describe(case, untested, estimates=high, calibrated=None, test=test).answer
+        assert "a moderate association" in answer
+        assert answer.endswith("how much of it tasks at random would show is not known.")
+    against = found.calibrated.model_copy(update={"estimate": -0.4, "null_mean": 0.28})
+    assert "has a moderate negative association" in _describe(case, untested, calibrated=against).answer
 
 
 def test_numbers_are_the_records(case):
@@ -98,6 +105,6 @@ def test_small_formats():
     assert p_text(0.0414) == "= 0.041"
     assert sentence("add tasks") == "Add tasks."
     assert sentence("") == ""
-    assert [strength(x) for x in (0.05, -0.2, 0.4, 0.6, 0.95)] == [
-        "next to no", "a weak", "a moderate", "a strong", "a very strong",
+    assert [strength(x) for x in (-0.05, 0.05, -0.1, -0.2, 0.4, 0.6, 0.95)] == [
+        "next to no", "next to no", "a weak negative", "a weak negative", "a moderate", "a strong", "a very strong",
     ]  # fmt: skip
