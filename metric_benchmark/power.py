@@ -195,6 +195,8 @@ def _combine(design: Design, changes: Mapping[str, Mapping[str, int]], simulate:
     for change, sizes in changes.items():
         if replace(bigger, **sizes) == bigger or any(getattr(bigger, name) > size for name, size in sizes.items()):
             continue
+        if not _has_its_subsets(replace(bigger, **sizes)):
+            continue
         bigger = replace(bigger, **sizes)
         names.append(change)
         if len(names) > 1:
@@ -205,8 +207,8 @@ def _combine(design: Design, changes: Mapping[str, Mapping[str, int]], simulate:
 
 
 def _has_its_subsets(design: Design) -> bool:
-    """Whether that many different subsets can be drawn of that many tasks."""
-    return design.n_subsets < 2**design.n_tasks
+    """Whether there are that many different subsets of the design's sizes."""
+    return design.n_subsets <= sum(math.comb(design.n_tasks, size) for size in set(design.sizes))
 
 
 def _suffices(power: float, size: Design | PowerOption) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,13 +164,17 @@ def link_of(effect: float, curve: Sequence[PowerPoint]) -> float:
 def smallest_detectable_effect(curve: Sequence[PowerPoint], target: float = TARGET_POWER) -> float | None:
     """Returns the association at which the curve first reaches the target power, between its points linearly.
 
+    A stronger link is not found less often, so where the curve falls it does so by chance, and its highest point so far
+    is taken instead.
+
     Returns:
         the expected calibrated estimate there, or `None` when no simulated link reaches the target.
     """
     points = [(point.power, point.effect) for point in curve if point.effect is not None]
-    for (power_a, effect_a), (power_b, effect_b) in pairwise(points):
+    powers = list(accumulate((power for power, _ in points), max))
+    if powers and powers[0] >= target:
+        return points[0][1]
+    for (power_a, power_b), ((_, effect_a), (_, effect_b)) in zip(pairwise(powers), pairwise(points), strict=True):
         if power_a < target <= power_b:
             return effect_a + (effect_b - effect_a) * (target - power_a) / (power_b - power_a)
-    if points and points[0][0] >= target:
-        return points[0][1]
     return None

@@ -82,6 +82,9 @@ def point(power, effect):
 def test_smallest_detectable_effect_lies_between_the_points_around_the_target():
     assert smallest_detectable_effect([point(0.2, 0.1), point(0.6, 0.2), point(1.0, 0.4)]) == pytest.approx(0.3)
     assert smallest_detectable_effect([point(0.9, 0.15)]) == 0.15
+    # Noise lets a simulated curve fall, which real power does not.
+    assert smallest_detectable_effect([point(0.85, 0.1), point(0.78, 0.2), point(0.95, 0.3)]) == 0.1
+    assert smallest_detectable_effect([point(0.6, 0.1), point(0.2, 0.2), point(1.0, 0.3)]) == pytest.approx(0.25)
     assert smallest_detectable_effect([point(0.2, 0.1), point(0.7, 0.3)]) is None
     assert smallest_detectable_effect([]) is None
 
@@ -127,6 +130,17 @@ def test_no_more_subsets_are_proposed_than_there_can_be(monkeypatch):
     assert [o.change for o in plan.options] == [
         "40 tasks", "20 mutants", "40 tasks + 20 mutants", "40 tasks + 20 mutants + 200 subsets",
     ]  # fmt: skip
+    # Of 12 tasks there are 66 pairs and 220 triples; of 40 there are 780 pairs, but only 40 single ones.
+    for sizes, changes in (
+        ((2, 2), ["40 tasks", "20 mutants", "40 tasks + 20 mutants", "40 tasks + 20 mutants + 200 subsets"]),
+        (
+            (3,),
+            ["200 subsets", "40 tasks", "20 mutants", "200 subsets + 40 tasks", "200 subsets + 40 tasks + 20 mutants"],
+        ),
+        ((1,), ["40 tasks", "20 mutants", "40 tasks + 20 mutants"]),
+    ):
+        plan = plan_power(Design(12, 8, 12, sizes), DETERMINISTIC, TEST_ONLY)
+        assert [o.change for o in plan.options] == changes
 
 
 def test_what_settles_a_claim_counts_both_verdicts_at_the_link_that_shows_as_what_was_estimated(monkeypatch):
