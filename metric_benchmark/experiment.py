@@ -12,7 +12,7 @@ from metric_benchmark.config import Experiment, Level, load_experiment
 from metric_benchmark.config.fields import check_slug
 from metric_benchmark.errors import ConfigError, ExecutionError
 from metric_benchmark.evidence.index import check_run_id, open_root
-from metric_benchmark.evidence.ledger import REMOVED, append_entry, removed_cases
+from metric_benchmark.evidence.ledger import REMOVED, append_entry, removed_cases, restore_cases
 from metric_benchmark.evidence.locks import lock_ledger, lock_root
 from metric_benchmark.execution.interrupted import tidy_root
 from metric_benchmark.execution.inventory import find_trials
@@ -202,6 +202,7 @@ def run_evals(run: ExperimentRun, *, on_progress: OnProgress, accept_changes: bo
         open_root(run.root, run.run_id, implementation("execution"))
         tidy_root(run.root)
         note_removed_cases(run)
+        restore_cases(run.root, [case.case_id for case in run.experiment.cases])
         for case in run.experiment.cases:
             register_claims(run, case.case_id)
         done = [

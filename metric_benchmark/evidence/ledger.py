@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +26,8 @@ from metric_benchmark.evidence.writes import append_line
 
 #: The kind of an entry that names a case which was removed from the experiment's files on purpose.
 REMOVED = "remove_case"
+#: The kind of an entry that names such a case which is in the files again.
+RESTORED = "restore_case"
 
 type RunKey = tuple[str, str, str, str]
 
@@ -78,11 +80,21 @@ def read_ledger(root: EvidenceRoot) -> list[dict[str, Any]]:
 def removed_cases(root: EvidenceRoot) -> set[str]:
     """Returns the cases that were removed on purpose from the experiment whose execution a root holds or analyses.
 
+    The last word on a case counts: one that was restored since is not among them.
+
     Raises:
         EvidenceError: a line is damaged.
     """
     entries = read_ledger(EvidenceRoot(root.execution_root))
-    return {entry["case"] for entry in entries if entry["kind"] == REMOVED}
+    last = {entry["case"]: entry["kind"] for entry in entries if entry["kind"] in (REMOVED, RESTORED)}
+    return {case_id for case_id, kind in last.items() if kind == REMOVED}
+
+
+def restore_cases(root: EvidenceRoot, case_ids: Iterable[str]) -> None:
+    """Takes back that cases were removed, now that they are run again; whether they are removed anew is asked anew."""
+    for case_id in sorted(removed_cases(root) & set(case_ids)):
+        with lock_ledger(root):
+            append_entry(root, RESTORED, case=case_id)
 
 
 def append_entry(root: EvidenceRoot, kind: str, **fields: Any) -> None:

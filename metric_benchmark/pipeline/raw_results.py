@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from metric_benchmark.errors import ConfigError
 from metric_benchmark.evidence.index import open_root
+from metric_benchmark.evidence.ledger import restore_cases
 from metric_benchmark.evidence.locks import lock_root
 from metric_benchmark.execution.runner import OnProgress, VariantRun, run_variant
 from metric_benchmark.pipeline.checking import refuse_variants
@@ -34,6 +35,7 @@ def run_raw_results(run: ExperimentRun, case_id: str, variant_id: str, on_progre
     refuse_variants(run, [variant])
     with lock_root(run.root, "shared"):
         open_root(run.root, run.run_id, implementation("execution"))
+        restore_cases(run.root, [case_id])
         register_claims(run, case_id)
         return run_variant(
             run.root,

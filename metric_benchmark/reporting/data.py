@@ -141,7 +141,8 @@ def load_report(root: EvidenceRoot | Path, *, cases: tuple[str, ...] | None = No
     """
     root = root if isinstance(root, EvidenceRoot) else EvidenceRoot(root)
     manifest = read_manifest(root) if root.manifest.exists() else None
-    found = _case_ids(root, manifest)
+    seal = _optional(root.experiment, ExperimentSeal)
+    found = _case_ids(root, manifest, seal)
     if not found:
         raise EvidenceError(
             f"{root.path}: holds no evidence to report; expected a folder that `metric-benchmark run-experiment "
@@ -151,7 +152,6 @@ def load_report(root: EvidenceRoot | Path, *, cases: tuple[str, ...] | None = No
     if unknown:
         raise EvidenceError(f"{root.path}: has no case {', '.join(unknown)}; it has: {', '.join(found)}")
     inputs = _optional(root.experiment_inputs, ExperimentInputs)
-    seal = _optional(root.experiment, ExperimentSeal)
     run_id = read_run_id(root) or (seal.run_id if seal else None)
     loaded = tuple(_conclude(root, _load_case(root, case), seal) for case in (cases or found))
     power, plan_problem = read_plans(root)
@@ -232,7 +232,14 @@ def trajectory_paths(root: EvidenceRoot, results: RawResults, trial: Trial) -> t
     return tuple(f"{folder}/{name}" for name in steps or ["agent/trajectory.json"])
 
 
-def _case_ids(root: EvidenceRoot, manifest: ExecutionManifest | None) -> tuple[str, ...]:
+def _case_ids(root: EvidenceRoot, manifest: ExecutionManifest | None, seal: ExperimentSeal | None) -> tuple[str, ...]:
+    """Returns the cases of what was sealed, if anything was: others on disk were removed, or are not complete yet.
+
+    A seal of the experiment is of the cases of the manifest it was made from; a manifest may be newer.
+    """
+    sealed = manifest or seal
+    if sealed is not None:
+        return tuple(sorted(sealed.cases))
     found = {path.parent.name for path in (root.execution_root / "execution").glob("*/results.json")}
     for path in (root.path / "analysis").glob("*/selection.json"):
         # An analysis that was set aside keeps its case's name inside, so its folder is not taken for a case.
@@ -243,10 +250,7 @@ def _case_ids(root: EvidenceRoot, manifest: ExecutionManifest | None) -> tuple[s
         for path in (root.path / "analysis").glob("*/correlation.json")
         if not (path.parent / "selection.json").exists()
     }
-    current = set(manifest.cases) if manifest else set[str]()
-    if found - current:
-        found -= removed_cases(root)
-    return tuple(sorted(found | current))
+    return tuple(sorted(found - removed_cases(root)))
 
 
 def _load_case(root: EvidenceRoot, case_id: str) -> CaseReport:

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from metric_benchmark.cli.power import say_power
-from metric_benchmark.errors import ConfigError
+from metric_benchmark.errors import ConfigError, EvidenceError
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.ledger import read_ledger
-from metric_benchmark.experiment import changed_inputs, note_removed_cases, open_run
+from metric_benchmark.experiment import changed_inputs, note_removed_cases, open_run, run_evals
+from metric_benchmark.pipeline import run_raw_results
 from metric_benchmark.pipeline.registration import register_claims
 from metric_benchmark.pipeline.saved import require_evidence_or_nothing
 from metric_benchmark.records.correlation import PowerPlan, PowerPoint
@@ -191,6 +193,51 @@ def test_evidence_of_another_experiment_of_the_same_name_is_refused(run, execute
     assert [case.case_id for case in load_report(EvidenceRoot(Path("out"))).cases] == ["office"]
     assert changed_inputs(opened, []) == []
     assert "case desk" not in run("plan", "exp", "--output", "out").err
+
+
+def test_a_case_that_nobody_noted_as_removed_is_in_no_report_once_the_others_are_sealed(execute, project):
+    execute("out")
+    project.edit("case.yaml", ("case_id: desk", "case_id: office"))
+    project.sign()
+    execute("out")
+    assert [case.case_id for case in load_report(EvidenceRoot(Path("out"))).cases] == ["office"]
+    # Before the others are complete nobody knows which is which.
+    Path("out/execution.json").unlink()
+    assert [case.case_id for case in load_report(EvidenceRoot(Path("out"))).cases] == ["desk", "office"]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_case_that_is_back_is_reported_and_its_next_removal_refused(execute, project, monkeypatch, whole):
+    execute("out")
+    project.edit("case.yaml", ("case_id: desk", "case_id: office"))
+    project.sign()
+    note_removed_cases(open_run(project.folder, "out"))
+    Path("out/execution.json").unlink()
+    with pytest.raises(EvidenceError, match="holds no evidence to report"):
+        load_report(EvidenceRoot(Path("out")))
+    project.edit("case.yaml", ("case_id: office", "case_id: desk"))
+    project.sign()
+
+    class Reached(Exception):
+        pass
+
+    def stop(*_: object, **__: object) -> None:
+        raise Reached
+
+    for module in ("metric_benchmark.experiment", "metric_benchmark.pipeline.raw_results"):
+        monkeypatch.setattr(f"{module}.refuse_variants", lambda *_: None)
+        monkeypatch.setattr(f"{module}.register_claims", stop)
+    opened = open_run(project.folder, "out")
+    with suppress(Reached):
+        if whole:
+            run_evals(opened, on_progress=lambda _: None)
+        else:
+            run_raw_results(opened, "desk", "short", lambda _: None)
+    assert [case.case_id for case in load_report(EvidenceRoot(Path("out"))).cases] == ["desk"]
+    project.edit("case.yaml", ("case_id: desk", "case_id: office"))
+    project.sign()
+    (difference,) = changed_inputs(open_run(project.folder, "out"), [])
+    assert difference.startswith("case desk: ")
 
 
 def test_a_folder_that_is_no_evidence_is_refused_and_left_alone(run, execute, project, tmp_path):
