@@ -104,7 +104,11 @@ def _experiment_checks(data: ReportData, gates: GatesConfig) -> Iterator[Check]:
 
 def _hypotheses_check(data: ReportData, gates: GatesConfig) -> Iterator[Check]:
     """Fails where gates ask about hypotheses and nothing was claimed: no verdict at all is not an accepted one."""
-    asks = gates.require_registration or ("accept" in gates.model_fields_set and not gates.metrics)
+    # Older evidence has all gates written in full: what is as by default there was not necessarily asked for.
+    in_full = gates.model_fields_set >= GatesConfig.model_fields.keys()
+    is_default = gates.accept == GatesConfig.model_fields["accept"].default
+    is_written = "accept" in gates.model_fields_set and not (in_full and is_default)
+    asks = gates.require_registration or (is_written and not gates.metrics)
     if asks and not any(registered_metrics(case) for case in data.cases):
         yield _check("", "hypotheses", False, "none", "at least one (`correlation.hypotheses` in analysis.yaml)")
 

@@ -85,6 +85,20 @@ def test_gates_that_ask_about_hypotheses_fail_where_there_are_none(world, tmp_pa
     assert result.exit_status == 1
 
 
+@pytest.mark.parametrize(("accept", "n_failed"), [("supported", 0), ("refuted", 1)])
+def test_gates_of_older_evidence_are_written_in_full_and_ask_for_no_more_than_was_said(
+    world, tmp_path, accept, n_failed
+):
+    data = load_report(world.write_world(tmp_path, {"desk": world.World(**_SMALL)}))
+    gates = {
+        "accept": [accept], "metrics": [], "min_suite_score": 0.0, "min_suite_coverage": {},
+        "max_false_kill_rate": None, "max_trials_without_verdict": None, "require_registration": False,
+        "require_native_validation": False,
+    }  # fmt: skip
+    data = replace(data, inputs=data.inputs.model_copy(update={"gates": gates}))
+    assert len(check_gates(data).failed) == n_failed
+
+
 def test_thresholds_are_inclusive_and_use_the_records(decided):
     data = decided("supported")
     scores, measured = data.cases[0].scores, data.cases[0].coverage.metrics["tool_calls"]
