@@ -116,6 +116,7 @@ def changed_inputs(run: ExperimentRun, variants: Iterable[Variant]) -> list[str]
         f"{own}); if the evidence is another experiment's, give another --output"
         for case_id in foreign_cases(run)
     ]
+    why = _Reasons(run)
     for variant in variants:
         if not run.root.variant(variant.case_id, variant.variant_id).is_dir():
             continue
@@ -130,17 +131,25 @@ def changed_inputs(run: ExperimentRun, variants: Iterable[Variant]) -> list[str]
         changed = sorted(paid - kept)
         if changed:
             shown = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
-            differences.append(f"{variant.key}: {_why(run, variant)}; its trials of {shown} would be run again")
+            differences.append(f"{variant.key}: {why.of(variant)}; its trials of {shown} would be run again")
     return differences
 
 
-def _why(run: ExperimentRun, variant: Variant) -> str:
-    """Says what of a variant changed, as `status` does; in general terms where no record tells."""
-    place = ("raw_results", variant.key)
-    found = next((status for status in experiment_status(run) if (status.stage, status.key) == place), None)
-    if found is not None and found.state == "stale":
-        return found.reason
-    return "agent, operator, task, environment or timeouts changed"
+class _Reasons:
+    """Says what of variants changed, as `status` does; in general terms where no record tells.
+
+    The status is that of the whole experiment, so it is asked for once, and only when something changed.
+    """
+
+    def __init__(self, run: ExperimentRun) -> None:
+        self._run = run
+        self._known: dict[str, str] | None = None
+
+    def of(self, variant: Variant) -> str:
+        if self._known is None:
+            found = experiment_status(self._run)
+            self._known = {s.key: s.reason for s in found if s.stage == "raw_results" and s.state == "stale"}
+        return self._known.get(variant.key, "agent, operator, task, environment or timeouts changed")
 
 
 def foreign_cases(run: ExperimentRun) -> list[str]:

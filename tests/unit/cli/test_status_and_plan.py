@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,8 +17,10 @@ from metric_benchmark.experiment import changed_inputs, note_removed_cases, open
 from metric_benchmark.pipeline import run_raw_results
 from metric_benchmark.pipeline.registration import register_claims
 from metric_benchmark.pipeline.saved import require_evidence_or_nothing
+from metric_benchmark.pipeline.status import experiment_status
 from metric_benchmark.records.correlation import PowerPlan, PowerPoint
 from metric_benchmark.reporting.data import load_report
+from metric_benchmark.variants import resolve_variants
 
 
 def roles(ended) -> dict[str, tuple[int, int, int]]:
@@ -193,6 +196,30 @@ def test_evidence_of_another_experiment_of_the_same_name_is_refused(run, execute
     assert [case.case_id for case in load_report(EvidenceRoot(Path("out"))).cases] == ["office"]
     assert changed_inputs(opened, []) == []
     assert "case desk" not in run("plan", "exp", "--output", "out").err
+
+
+def test_what_changed_is_looked_up_once_however_many_variants_it_concerns(execute, project, monkeypatch):
+    execute("out")
+    looked: list[object] = []
+
+    def status(run):
+        looked.append(run)
+        return experiment_status(run)
+
+    old = SimpleNamespace(task="alpha", counts=True, trial_key="old")
+    monkeypatch.setattr("metric_benchmark.experiment.experiment_status", status)
+    monkeypatch.setattr("metric_benchmark.experiment.find_trials", lambda *_: [old])
+
+    def found() -> list[str]:
+        opened = open_run(project.folder, "out")
+        return changed_inputs(opened, resolve_variants(opened.experiment))
+
+    assert (found(), looked) == ([], [])
+    project.write("tasks/alpha/instruction.md", "Write something else.\n")
+    project.sign()
+    told = "task changed: alpha; its trials of alpha would be run again"
+    assert found() == [f"desk|{name}: {told}" for name in ("baseline", "control-1", "short", "idle")]
+    assert len(looked) == 1
 
 
 def test_a_case_that_nobody_noted_as_removed_is_in_no_report_once_the_others_are_sealed(execute, project):
