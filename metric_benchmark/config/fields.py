@@ -173,6 +173,14 @@ def literal_secrets(value: Any, location: _Where = (), key: str = "") -> Iterato
             yield location, f"the key {key!r} looks like that of a secret"
 
 
+def secret_parts(text: str) -> list[str]:
+    """Returns what nobody may read of a text that is public otherwise: API keys, private keys, passwords in URLs."""
+    if _PRIVATE_KEY.search(text):
+        return [text]
+    keys = [found.group() for found in _SECRET_VALUE.finditer(text)]
+    return list(dict.fromkeys([*keys, *(found["password"] for found in URL_PASSWORD.finditer(text))]))
+
+
 @functools.lru_cache(maxsize=4096)
 def _looks_like(text: str) -> str | None:
     if _PRIVATE_KEY.search(text):

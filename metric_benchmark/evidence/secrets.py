@@ -8,7 +8,7 @@ import html
 import json
 import os
 import urllib.parse
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,13 +39,14 @@ class SecretSearch:
     """Searches for the values of variables.
 
     Args:
-        values: by variable; those shorter than `MIN_LENGTH` are left out.
+        values: by variable, one or more; those shorter than `MIN_LENGTH` are left out.
     """
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    def __init__(self, values: Mapping[str, str | Sequence[str]]) -> None:
         self._patterns = [
             (variable, form, pattern)
-            for variable, value in sorted(values.items())
+            for variable, found in sorted(values.items())
+            for value in ([found] if isinstance(found, str) else found)
             if is_searchable(value)
             for form, pattern in written_forms(value)
         ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from metric_benchmark.config import Experiment
-from metric_benchmark.config.fields import REFERENCE_OR_DEFAULT, URL_PASSWORD
+from metric_benchmark.config.fields import REFERENCE_OR_DEFAULT, secret_parts
 from metric_benchmark.errors import Problem, SecretError
 from metric_benchmark.evidence.secrets import MIN_LENGTH, SecretSearch, is_searchable
 from metric_benchmark.records.validation import SecretState
@@ -56,23 +56,22 @@ def _references(value: Any) -> Iterator[str]:
 def search_states(
     names: Iterable[str], environ: Mapping[str, str] = os.environ, *, public: Container[str] = ()
 ) -> dict[str, SecretState]:
-    """Says of each variable whether its value is searched; of those of `public` only a password in a URL is."""
-    return {name: _state(_secret(name, environ, public)) for name in names}
+    """Says of each variable whether its value is searched; of those of `public` only keys and passwords in it are."""
+    return {name: _state(_secrets(name, environ, public)) for name in names}
 
 
-def _secret(name: str, environ: Mapping[str, str], public: Container[str]) -> str | None:
+def _secrets(name: str, environ: Mapping[str, str], public: Container[str]) -> list[str] | None:
     """Returns what of a variable's value nobody may read; None where all of it is public."""
     value = environ.get(name) or ""
-    if name not in public:
-        return value
-    url = URL_PASSWORD.search(value)
-    return url["password"] if url else None
+    return [value] if name not in public else secret_parts(value) or None
 
 
-def _state(secret: str | None) -> SecretState:
-    if secret is None:
+def _state(secrets: Sequence[str] | None) -> SecretState:
+    if secrets is None:
         return "public"
-    return "not_set" if not secret else "searched" if is_searchable(secret) else "too_short"
+    if not any(secrets):
+        return "not_set"
+    return "searched" if all(is_searchable(secret) for secret in secrets) else "too_short"
 
 
 def describe_states(states: Mapping[str, SecretState]) -> list[str]:
@@ -98,7 +97,7 @@ def search_secrets(
         names: the variables the experiment refers to.
         places: folders and files.
         without: folders to leave out.
-        public: variables whose values may stand there, but for a password in a URL.
+        public: variables whose values may stand there, but for keys of the usual forms and passwords in URLs.
         environ: where the values are.
 
     Returns:
@@ -108,11 +107,11 @@ def search_secrets(
         SecretError: values were found; every file and variable is named, no value is.
         EvidenceError: a file cannot be read.
     """
-    secrets = {name: _secret(name, environ, public) for name in names}
-    states: dict[str, SecretState] = {name: _state(secret) for name, secret in secrets.items()}
-    values = {name: secret for name, secret in secrets.items() if secret}
+    secrets = {name: _secrets(name, environ, public) for name in names}
+    states: dict[str, SecretState] = {name: _state(found) for name, found in secrets.items()}
+    values = {name: found for name, found in secrets.items() if found}
     values |= {
-        name: value
+        name: [value]
         for name, value in environ.items()
         if _PROVIDER_KEY.fullmatch(name) and len(value) >= _MIN_PROVIDER_KEY
     }

@@ -53,6 +53,31 @@ def test_the_password_in_a_public_url_is_searched(tmp_path):
         search_secrets(["SITE"], [tmp_path], environ=environ, public=["SITE"])
 
 
+KEY = "ghp_" + "a1B2" * 9
+
+
+@pytest.mark.parametrize(
+    ("value", "secret"),
+    [
+        ("amqp://u:first-pass@a,amqp://u:second-pass@b", "first-pass"),
+        ("amqp://u:first-pass@a,amqp://u:second-pass@b", "second-pass"),
+        (f"https://{KEY}@github.com", KEY),
+        (f"https://host/?key={KEY}", KEY),
+    ],
+)
+def test_every_password_and_key_in_a_public_value_is_searched(tmp_path, value, secret):
+    (tmp_path / "log").write_text("u at a, b, host and github.com")
+    assert search_secrets(["SITE"], [tmp_path], environ={"SITE": value}, public=["SITE"]) == {"SITE": "searched"}
+    (tmp_path / "log").write_text(f"found {secret}.")
+    with pytest.raises(SecretError, match=r"log: holds the value of \$\{SITE\}"):
+        search_secrets(["SITE"], [tmp_path], environ={"SITE": value}, public=["SITE"])
+
+
+def test_one_password_too_short_to_be_searched_is_said():
+    environ = {"SITE": "amqp://u:first-pass@a,amqp://u:pw@b"}
+    assert search_states(["SITE"], environ, public=["SITE"]) == {"SITE": "too_short"}
+
+
 @pytest.mark.parametrize(
     ("name", "value", "is_searched"),
     [
