@@ -231,8 +231,9 @@ def test_a_claim_that_stays_open_for_want_of_data_is_told_what_would_settle_it(r
     assert (row["verdict"], "fewer than 20 tasks" in row["reason"]) == ("inconclusive", True)
     settling = power["settling"]["desk"]["synthetic"]
     assert (settling["effect"], settling["minimum_effect"]) == (row["calibrated"], 0.3)
-    assert [option["change"] for option in settling["options"]][3:] == [
-        "200 subsets + 40 tasks", "200 subsets + 40 tasks + 20 mutants"
+    # Of nine tasks there are only 84 subsets of three, so that 200 go with more tasks.
+    assert [option["change"] for option in settling["options"]][2:] == [
+        "40 tasks + 20 mutants", "40 tasks + 20 mutants + 200 subsets"
     ]  # fmt: skip
     said = f"the {row['calibrated']:+.2f} estimated here, {settling['share']:.0%} of experiments of this size either "
     assert f"{said}support or refute that it is at least 0.3" in settling["advice"]
