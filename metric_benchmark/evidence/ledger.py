@@ -28,6 +28,8 @@ from metric_benchmark.evidence.writes import append_line
 REMOVED = "remove_case"
 #: The kind of an entry that names such a case which is in the files again.
 RESTORED = "restore_case"
+#: The kind of an entry that takes back an import: its check failed, so none of its trials ever counted.
+IMPORT_UNDONE = "import_undone"
 
 type RunKey = tuple[str, str, str, str]
 

@@ -11,9 +11,16 @@ from pathlib import Path
 from metric_benchmark.errors import ConfigError, EvidenceError
 from metric_benchmark.evidence.index import open_root, update_index
 from metric_benchmark.evidence.layout import EvidenceRoot
-from metric_benchmark.evidence.ledger import append_entry
+from metric_benchmark.evidence.ledger import IMPORT_UNDONE, append_entry
 from metric_benchmark.evidence.locks import lock_ledger, lock_root, lock_variant
-from metric_benchmark.evidence.writes import make_folder, rename, storage_errors, sync_file_system, write_record
+from metric_benchmark.evidence.writes import (
+    make_folder,
+    rename,
+    storage_errors,
+    sync_file_system,
+    write_bytes,
+    write_record,
+)
 from metric_benchmark.execution.importing import Adoption, assess_job, copy_job, environment_name, find_jobs
 from metric_benchmark.execution.inventory import find_trials, next_run, read_json
 from metric_benchmark.execution.outcomes import part
@@ -92,6 +99,7 @@ def import_jobs(run: ExperimentRun, variant: Variant, jobs: Path) -> Import:
 
     Raises:
         EvidenceError: there is no job, or none of its trials can be taken; every reason is named, nothing is written.
+            Or what was adopted does not hold; then it was removed again.
         LockedError: another process runs this variant.
         StorageError: the disk is full or not writable.
     """
@@ -106,16 +114,27 @@ def import_jobs(run: ExperimentRun, variant: Variant, jobs: Path) -> Import:
             raise EvidenceError([*left_out, f"{jobs}: no trial in it can be taken as one of {variant.key}"])
         open_root(run.root, run.run_id, implementation("execution"))
         with lock_variant(run.root, variant.case_id, variant.variant_id):
+            config = run.root.config(variant.case_id, variant.variant_id, variant.config_hash)
+            record = config / "raw-results.json"
+            before = record.read_bytes() if record.exists() else None
             runs = tuple(_adopt(run, variant, adoption) for adoption in found if adoption.trials)
-            results = record_results(
-                run.root,
-                variant,
-                find_trials(run.root, variant.case_id, variant.variant_id, reward_key),
-                run_id=run.run_id,
-                reward_key=reward_key,
-                implementation=implementation("execution"),
-            )
-            require_native(run.root, variant, results, remedy=_undo(run, variant, runs))
+            try:
+                results = record_results(
+                    run.root,
+                    variant,
+                    find_trials(run.root, variant.case_id, variant.variant_id, reward_key),
+                    run_id=run.run_id,
+                    reward_key=reward_key,
+                    implementation=implementation("execution"),
+                )
+                require_native(run.root, variant, results, remedy=f"the import was undone; {jobs} is as it was")
+            except EvidenceError:
+                _undo(run, variant, runs)
+                with storage_errors(record):
+                    record.unlink(missing_ok=True)
+                if before is not None:
+                    write_bytes(record, before)
+                raise
             update_index(run.root, results)
     return Import(runs, left_out, results)
 
@@ -178,10 +197,20 @@ def _adopt(run: ExperimentRun, variant: Variant, adoption: Adoption) -> Imported
     return ImportedRun(name, str(adoption.job), len(adoption.trials), adoption.n_counted, tuple(adoption.deviations))
 
 
-def _undo(run: ExperimentRun, variant: Variant, runs: tuple[ImportedRun, ...]) -> str:
-    config = run.root.relative(run.root.config(variant.case_id, variant.variant_id, variant.config_hash))
-    names = [f"{config}/{name}" for done in runs for name in (f"jobs/{done.run}", f"{done.run}{PLAN_SUFFIX}")]
-    return f"to undo the import, remove {', '.join(names)}"
+def _undo(run: ExperimentRun, variant: Variant, runs: tuple[ImportedRun, ...]) -> None:
+    """Removes copies of which no trial entered an index, then takes back in the ledger that they were adopted."""
+    config = run.root.config(variant.case_id, variant.variant_id, variant.config_hash)
+    for done in runs:
+        staged = config / f"{_STAGING}{done.run}"
+        rename(config / "jobs" / done.run, staged)
+        with storage_errors(config):
+            (config / f"{done.run}{PLAN_SUFFIX}").unlink()
+            shutil.rmtree(staged)
+        with lock_ledger(run.root):
+            append_entry(
+                run.root, IMPORT_UNDONE, case=variant.case_id, variant=variant.variant_id, folder=config.name,
+                run=done.run,
+            )  # fmt: skip
 
 
 def _environment(variant: Variant, job: Path) -> str:

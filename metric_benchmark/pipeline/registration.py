@@ -16,7 +16,7 @@ from metric_benchmark.coverage.registry import MetricSpec, resolve_metric
 from metric_benchmark.coverage.user_metric import UserMetric
 from metric_benchmark.errors import ConfigError
 from metric_benchmark.evidence.layout import EvidenceRoot
-from metric_benchmark.evidence.ledger import append_entry, read_ledger
+from metric_benchmark.evidence.ledger import IMPORT_UNDONE, append_entry, read_ledger
 from metric_benchmark.evidence.locks import lock_ledger
 from metric_benchmark.hashing import digest_json
 from metric_benchmark.pipeline.inputs import ExperimentRun
@@ -68,7 +68,7 @@ def find_registration(run: ExperimentRun, case_id: str) -> Registered:
     """
     entries = read_ledger(EvidenceRoot(run.root.execution_root))
     known = _last_parts(entries, case_id)
-    if known is None or any(entry["kind"] == "import" and entry.get("case") == case_id for entry in entries):
+    if known is None or _imported(entries, case_id):
         return Registered("unknown")
     now = plan_parts(run.experiment, run.experiment.case(case_id))
     changed = tuple(name for name in now if name in known and now[name] != known[name])
@@ -140,11 +140,21 @@ def _has_data(entries: Sequence[Mapping[str, Any]], case_id: str) -> bool:
     """Whether a trial of a mutant of the case was started, or results of the case were adopted."""
     started: set[tuple[str, str, str]] = set()
     for entry in entries:
-        if entry.get("case") != case_id or entry["kind"] not in ("reserve", "settle", "import"):
+        if entry.get("case") != case_id or entry["kind"] not in ("reserve", "settle"):
             continue
         run = (entry["variant"], entry["folder"], entry["run"])
-        if entry["kind"] == "import" or (entry["kind"] == "reserve" and not RESERVED_ID.fullmatch(run[0])):
+        if entry["kind"] == "reserve" and not RESERVED_ID.fullmatch(run[0]):
             started.add(run)
         elif entry["kind"] == "settle" and not entry["n_trials"]:
             started.discard(run)
-    return bool(started)
+    return bool(started or _imported(entries, case_id))
+
+
+def _imported(entries: Sequence[Mapping[str, Any]], case_id: str) -> set[tuple[str, str, str]]:
+    """Returns the runs of a case that were adopted, and not undone before any trial of them counted."""
+    found: set[tuple[str, str, str]] = set()
+    for entry in entries:
+        if entry["kind"] in ("import", IMPORT_UNDONE) and entry.get("case") == case_id:
+            run = (entry["variant"], entry["folder"], entry["run"])
+            (found.add if entry["kind"] == "import" else found.discard)(run)
+    return found

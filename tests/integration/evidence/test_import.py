@@ -232,8 +232,8 @@ def test_a_trial_whose_files_contradict_one_another_is_left_out_and_blocks_nothi
     assert read_index(EvidenceRoot(tmp_path / "new"), "words").variants.keys() == {"idle"}
 
 
-def test_an_import_whose_check_fails_says_how_to_undo_it(finished, job, tmp_path, monkeypatch):
-    """Whatever was overlooked when the job was judged: what it takes to go on is named, and the ledger knows of it."""
+def test_an_import_whose_check_fails_is_undone(finished, job, tmp_path, monkeypatch):
+    """Whatever was overlooked when the job was judged: nothing of it is left, and the ledger says that none counted."""
     from metric_benchmark.execution import importing
 
     monkeypatch.setattr(importing, "check_trial_files", lambda *_, **__: iter(()))
@@ -246,8 +246,10 @@ def test_an_import_whose_check_fails_says_how_to_undo_it(finished, job, tmp_path
     base = f"execution/words/idle/{config.name}"
     assert [str(problem) for problem in refused.value.problems] == [
         f"{base}/jobs/run-1/{trial.name}/result.json: the configuration in it is not that of config.json",
-        f"execution/words/idle: to undo the import, remove {base}/jobs/run-1, {base}/run-1.plan.json",
+        f"execution/words/idle: the import was undone; {job} is as it was",
     ]
+    assert [path.name for path in config.rglob("*")] == ["jobs"]
+    assert [entry["kind"] for entry in read_ledger(EvidenceRoot(output))] == ["import", "import_undone"]
     assert not EvidenceRoot(output).index("words").exists()
 
 

@@ -202,3 +202,15 @@ def test_adopted_results_may_be_older_than_the_claims(opened, variant):
     enter(opened(), "reserve", "idle", n_trials=3)
     enter(opened(), "import", variant, number="run-2", n_trials=3)
     assert find_registration(opened(), "desk") == Registered("unknown")
+
+
+def test_an_import_that_was_undone_is_no_data(opened):
+    enter(opened(), "import", "short", n_trials=3)
+    register_claims(opened(), "desk")
+    assert registered(opened()) == []
+    enter(opened(), "import_undone", "short")
+    register_claims(opened(), "desk")
+    assert len(registered(opened())) == 1
+    assert find_registration(opened(), "desk") == Registered("before_data")
+    enter(opened(), "import", "short", n_trials=3)
+    assert find_registration(opened(), "desk") == Registered("unknown")
