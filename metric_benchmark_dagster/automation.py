@@ -24,7 +24,7 @@ from metric_benchmark_dagster.partitions import PartitionKeys
 from metric_benchmark_dagster.requests import ASSET_JOB, Busy, busy_units, is_busy, request, wanted_units
 from metric_benchmark_dagster.resources import ExperimentResource
 from metric_benchmark_dagster.sensors import Seen, evidence_files, experiment_files, signature
-from metric_benchmark_dagster.units import Unit, without
+from metric_benchmark_dagster.units import MADE_FROM, Unit, without
 
 SENSOR = "analysis_follows"
 INTERVAL_S = 30
@@ -71,6 +71,8 @@ def analysis_follows(experiment: Experiment, keys: PartitionKeys, key_prefix: Se
             return dg.SkipReason("nothing has changed")
         try:
             run = experiment.open()
+            # What ends while the evidence is read would else be taken for neither done nor at work.
+            busy = busy_units(context.instance, key_prefix)
             status = experiment_status(run)
         except MetricBenchmarkError as error:
             # An edit in the making: the cursor stays, so the next look is a full one.
@@ -80,7 +82,8 @@ def analysis_follows(experiment: Experiment, keys: PartitionKeys, key_prefix: Se
         paid = list(paid_metrics(run.experiment))
         free = [less for unit in units if (less := without(unit, ("coverage",)))] if paid else units
         versions = _versions(run, units, status, evidence)
-        found = follow(free, busy_units(context.instance, key_prefix), versions, seen.versions or {})
+        busy |= busy_units(context.instance, key_prefix)
+        found = follow(free, busy, versions, seen.versions or {})
         is_sealing = any(unit.key is None for unit in found.chosen)
         if found.chosen and not is_root_free(run.root, "exclusive" if is_sealing else "shared"):
             # A command holds it and may do so for hours.
@@ -121,7 +124,8 @@ def follow(units: Iterable[Unit], busy: Busy, versions: Versions, asked: Version
     for unit in units:
         names = {asset: _name(asset, unit.key) for asset in unit.assets}
         same = [asset for asset, name in names.items() if asked.get(name) == versions[name]]
-        tried += [names[asset] for asset in same]
+        # What is made from one that failed was only skipped.
+        tried += [names[asset] for asset in same if not set(MADE_FROM.get(asset, ())).intersection(same)]
         left = without(unit, same)
         if left is None:
             continue

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells Dagster of results that the command line or Python recorded, so that its UI shows what is there."""
+"""Tells Dagster of fresh results that no run of it reported as they are, so that its UI shows what is there."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from metric_benchmark_dagster.requests import Busy
 
 #: Materialisations that one look reports; each is a write to Dagster's event log.
 MAX_EVENTS = 200
-_VERSION_TAG = "dagster/data_version"
+#: Dagster's own tag of a version.
+DATA_VERSION_TAG = "dagster/data_version"
 
 
 def recorded_elsewhere(
@@ -27,7 +28,7 @@ def recorded_elsewhere(
     key_prefix: Sequence[str],
     busy: Busy,
 ) -> list[dg.AssetMaterialization]:
-    """Returns materialisations of what is fresh in the evidence and was never materialised in this instance.
+    """Returns materialisations of what is fresh in the evidence and is not what this instance knows last.
 
     The next look has the rest where `MAX_EVENTS` or more come of this one.
 
@@ -41,35 +42,52 @@ def recorded_elsewhere(
     """
     config_hashes = {variant.key: variant.config_hash for variant in resolve_variants(run.experiment)}
     known = {*keys.roles, *keys.cases}
-    places = [(found.stage, found.key) for found in status if found.state == "fresh" and found.key in known]
-    todo = _unknown(instance, places, key_prefix)
-    found: Iterator[tuple[str, str | None, Path]] = (
-        (asset, key, _record(run, asset, key, config_hashes.get(key, ""))) for asset, key in todo
-    )
-    events = [
-        _materialisation(asset, key, path, key_prefix)
-        for asset, key, path in islice((one for one in found if one[:2] not in busy and one[2].is_file()), MAX_EVENTS)
+    fresh = [(found.stage, found.key) for found in status if found.state == "fresh" and found.key in known]
+    records: list[tuple[str, str | None, Path]] = [
+        (asset, key, _record(run, asset, key, config_hashes.get(key, ""))) for asset, key in fresh
     ]
-    if len(events) < MAX_EVENTS and not busy and is_sealed(run, status):
-        ends = {"execution_manifest": run.root.manifest, "report": run.root.experiment}
-        events += [
-            _materialisation(asset, None, path, key_prefix)
-            for asset, path in ends.items()
-            if path.is_file() and instance.get_latest_materialization_event(dg.AssetKey([*key_prefix, asset])) is None
-        ]
-    return events
+    if not busy and is_sealed(run, status):
+        records += [("execution_manifest", None, run.root.manifest), ("report", None, run.root.experiment)]
+    return list(islice(_unknown(instance, (one for one in records if one[:2] not in busy), key_prefix), MAX_EVENTS))
 
 
 def _unknown(
-    instance: dg.DagsterInstance, places: Iterable[tuple[str, str]], key_prefix: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    """Yields the partitions that the instance has no materialisation of."""
-    materialised: dict[str, set[str]] = {}
-    for asset, key in places:
-        if asset not in materialised:
-            materialised[asset] = instance.get_materialized_partitions(dg.AssetKey([*key_prefix, asset]))
-        if key not in materialised[asset]:
-            yield asset, key
+    instance: dg.DagsterInstance, records: Iterable[tuple[str, str | None, Path]], key_prefix: Sequence[str]
+) -> Iterator[dg.AssetMaterialization]:
+    """Yields the materialisations of records whose digest is not the version that the instance knows last."""
+    versions: dict[str, Mapping[str | None, str]] = {}
+    for asset, key, path in records:
+        asset_key = dg.AssetKey([*key_prefix, asset])
+        if asset not in versions:
+            versions[asset] = _versions(instance, asset_key, is_partitioned=key is not None)
+        try:
+            version = digest_file(path)
+        except OSError:
+            # It was just set aside; what comes instead is looked at when it is there.
+            continue
+        if versions[asset].get(key) != version:
+            yield dg.AssetMaterialization(
+                asset_key,
+                description="Found in the evidence; no run of this Dagster instance reported it as it is. Materialise "
+                "it to see its tables and plots.",
+                metadata={"evidence": dg.PathMetadataValue(str(path))},
+                partition=key,
+                tags={DATA_VERSION_TAG: version},
+            )
+
+
+def _versions(
+    instance: dg.DagsterInstance, asset_key: dg.AssetKey, *, is_partitioned: bool
+) -> Mapping[str | None, str]:
+    """Returns the versions of what was materialised last, by partition."""
+    if not is_partitioned:
+        event = instance.get_latest_materialization_event(asset_key)
+        last = event.asset_materialization if event else None
+        return {None: (last.tags or {}).get(DATA_VERSION_TAG, "")} if last else {}
+    tags = instance.event_log_storage.get_latest_tags_by_partition(
+        asset_key, dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION_TAG]
+    )
+    return {key: found.get(DATA_VERSION_TAG, "") for key, found in tags.items()}
 
 
 def _record(run: ExperimentRun, asset: str, key: str, config_hash: str) -> Path:
@@ -79,13 +97,3 @@ def _record(run: ExperimentRun, asset: str, key: str, config_hash: str) -> Path:
     if asset == "mutant_scores":
         return root.mutant_kills(*split_key(key))
     return {"subset_scores": root.mutant_scores, "coverage": root.coverage, "correlation": root.correlation}[asset](key)
-
-
-def _materialisation(asset: str, key: str | None, path: Path, key_prefix: Sequence[str]) -> dg.AssetMaterialization:
-    return dg.AssetMaterialization(
-        dg.AssetKey([*key_prefix, asset]),
-        description="Recorded outside this Dagster instance; materialise it to see its tables and plots.",
-        metadata={"evidence": dg.PathMetadataValue(str(path))},
-        partition=key,
-        tags={_VERSION_TAG: digest_file(path)},
-    )

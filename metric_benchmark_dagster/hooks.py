@@ -19,9 +19,10 @@ from metric_benchmark.errors import ConfigError
 type Told = dict[str, Any]
 type Hook = Callable[[Told], object] | str
 
-TIMEOUT_S = 10.0
-#: Before a webhook is tried again; a sensor's tick lasts a minute at most.
-PAUSES_S = (1.0, 5.0)
+#: Dagster tells of five failures in one tick and ends it after a minute: all that is tried for each must fit.
+TIMEOUT_S = 3.0
+#: Before a webhook is tried again.
+PAUSES_S = (0.5, 1.5)
 
 
 def failure_sensor(experiment: str, hook: Hook) -> dg.SensorDefinition:

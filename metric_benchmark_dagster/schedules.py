@@ -61,8 +61,10 @@ def scheduled_backfill(keys: PartitionKeys, key_prefix: Sequence[str], settings:
         context: dg.ScheduleEvaluationContext, experiment: ExperimentResource
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
         run = experiment.open()
-        units = wanted_units(run, experiment_status(run), keys)
+        # What ends while the evidence is read would else be taken for neither done nor at work.
         busy = busy_units(context.instance, key_prefix)
+        units = wanted_units(run, experiment_status(run), keys)
+        busy |= busy_units(context.instance, key_prefix)
         chosen = choose(units, busy, settings, estimates(run))
         date = context.scheduled_execution_time.isoformat(timespec="minutes")
         if chosen.told:
@@ -102,15 +104,17 @@ def choose(units: Iterable[Unit], busy: Busy, settings: Nightly, estimate: Calla
     for unit in units:
         if is_busy(unit, busy):
             continue
+        if len(chosen) >= settings.max_runs:
+            n_left += 1
+            continue
         own = Estimate() if cap is None else estimate(unit)
         n_unknown += own.usd is None
         is_within = n_unknown <= MAX_UNKNOWN if own.usd is None else cap is None or not own.usd or cost + own.usd <= cap
         if own.refused:
             refused.append(f"{unit}: {own.refused}")
         taken = unit if is_within and not own.refused else without(unit, PAID)
-        is_full = taken is not None and len(chosen) >= settings.max_runs
-        n_left += is_full or not is_within
-        if taken is not None and not is_full:
+        n_left += not is_within
+        if taken is not None:
             chosen.append(taken)
             cost += (own.usd or 0.0) if taken == unit else 0.0
     return Chosen(tuple(chosen), n_left, (*refused[:_MAX_TOLD], *_explain(n_left, n_unknown, len(refused), settings)))

@@ -33,8 +33,6 @@ FULL_LOOK_S = 600
 EVIDENCE_PAUSE_S, EVIDENCE_SHARE = 45.0, 0.05
 #: Observations of one tick; each is a write to Dagster's event log.
 MAX_EVENTS = 500
-#: Dagster's own tag of an observed version.
-_VERSION_TAG = "dagster/data_version"
 #: Time for the tick's events to be recorded before the server that gave them is replaced.
 _RELOAD_DELAY_S = 2.0
 
@@ -102,6 +100,9 @@ def watch_inputs(experiment: Experiment, keys: PartitionKeys, key_prefix: Sequen
             run = experiment.open()
             versions = input_versions(run.experiment, keys)
             status = experiment_status(run)
+            others = elsewhere.recorded_elsewhere(
+                context.instance, run, status, keys, key_prefix, busy_units(context.instance, key_prefix)
+            )
         except MetricBenchmarkError as error:
             # An edit in the making: the cursor stays, so the next look is a full one.
             return dg.SkipReason(f"the experiment cannot be loaded as it is now: {error}")
@@ -121,15 +122,13 @@ def watch_inputs(experiment: Experiment, keys: PartitionKeys, key_prefix: Sequen
                     metadata=metadata,
                 )
             )
-        others = elsewhere.recorded_elsewhere(
-            context.instance, run, status, keys, key_prefix, busy_units(context.instance, key_prefix)
-        )
         events += others
         if PartitionKeys.of(run.experiment) != keys:
             context.log.info("cases or variants came or went: loading the code location again")
             reload_soon(context)
-        is_all &= len(others) < elsewhere.MAX_EVENTS
         files = signature(watched) if is_all else ""
+        # The rest comes with the next looks, at the pace of changed evidence.
+        evidence = evidence if len(others) < elsewhere.MAX_EVENTS else ""
         now = Seen(files, evidence, known, started, time.time() - started, freshness)
         return dg.SensorResult(asset_events=events, cursor=now.render())
 
@@ -205,7 +204,7 @@ def observations(
 def _observe(asset: str, partitions: Mapping[str, str], key_prefix: Sequence[str]) -> Iterable[dg.AssetObservation]:
     key = dg.AssetKey([*key_prefix, asset])
     for partition, version in partitions.items():
-        yield dg.AssetObservation(key, partition=partition, tags={_VERSION_TAG: version})
+        yield dg.AssetObservation(key, partition=partition, tags={elsewhere.DATA_VERSION_TAG: version})
 
 
 def _summary(partitions: Mapping[str, str]) -> str:

@@ -24,7 +24,7 @@ OBSERVATIONS = (Unit(("variant_inputs",)), Unit(("case_inputs",)))
 CASE_ASSETS = ("subset_scores", "coverage", "correlation")
 END = Unit(("execution_manifest", "report"))
 #: What within a unit is made from what.
-_MADE_FROM = {"correlation": ("subset_scores", "coverage"), "report": ("execution_manifest",)}
+MADE_FROM = {"correlation": ("subset_scores", "coverage"), "report": ("execution_manifest",)}
 
 
 def plan_units(keys: PartitionKeys, is_current: IsCurrent) -> dict[Unit, frozenset[Unit]]:
@@ -55,10 +55,10 @@ def ready_units(plan: Mapping[Unit, frozenset[Unit]]) -> list[Unit]:
 
 def without(unit: Unit, assets: Collection[str]) -> Unit | None:
     """Returns a unit less some of its assets and what it makes from them; None where nothing is left."""
-    gone = set(assets)
+    gone = set(assets).intersection(unit.assets)
     left: list[str] = []
     for asset in unit.assets:
-        if asset in gone or not gone.isdisjoint(_MADE_FROM.get(asset, ())):
+        if asset in gone or not gone.isdisjoint(MADE_FROM.get(asset, ())):
             gone.add(asset)
         else:
             left.append(asset)

@@ -130,8 +130,10 @@ def test_what_failed_is_not_asked_for_again_before_something_has_changed(
     monkeypatch.setattr(sensors, "FULL_LOOK_S", 0)
     # Nothing came of all of it, then of the last asset alone.
     assert daemon.tick() == []
-    assert "asked for before and not done: subset_scores of other and 2 more" in daemon.skipped
+    assert "asked for before and not done: subset_scores of other and 1 more" in daemon.skipped
     assert shell.run("subset_scores", "coverage", key="other").success
+    # It was only skipped then; now it has failed itself.
+    assert daemon.tick() == [(("correlation",), "other")]
     assert daemon.tick() == []
     assert "asked for before and not done: correlation of other" in daemon.skipped
     shell.edit("analysis.yaml", "seed: 1", "seed: 2")

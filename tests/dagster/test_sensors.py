@@ -15,6 +15,7 @@ import dagster as dg
 import pytest
 
 from metric_benchmark.errors import ConfigError
+from metric_benchmark.hashing import digest_file
 from metric_benchmark.variants import resolve_variants
 from metric_benchmark_dagster import elsewhere, sensors
 from metric_benchmark_dagster.hooks import post, resolve_hook
@@ -124,6 +125,8 @@ def test_what_was_recorded_elsewhere_is_shown_in_portions_and_once(
     """The evidence is finished, and this instance of Dagster has never materialised anything."""
     raw = copied.instance.get_materialized_partitions
     monkeypatch.setattr(elsewhere, "MAX_EVENTS", 4)
+    monkeypatch.setattr(sensors, "EVIDENCE_PAUSE_S", 0)
+    monkeypatch.setattr(sensors, "EVIDENCE_SHARE", float("inf"))
     done = look(copied)
     assert raw(dg.AssetKey("raw_results")) == set(small.VARIANTS[:4])
     for _ in range(10):
@@ -138,6 +141,27 @@ def test_what_was_recorded_elsewhere_is_shown_in_portions_and_once(
         )
         assert here.asset_materialization.tags[VERSION] == there.asset_materialization.tags[VERSION]
     assert "nothing has changed" in (done.skip_message or "")
+
+
+def test_what_was_computed_again_elsewhere_is_shown_anew(
+    copied: Any, small: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensors, "EVIDENCE_PAUSE_S", 0)
+    monkeypatch.setattr(sensors, "EVIDENCE_SHARE", float("inf"))
+    first = look(copied)
+    copied.edit("analysis.yaml", "seed: 1", "seed: 2")
+    with dg.instance_for_test() as instance:
+        other = type(copied)(copied.experiment, copied.output, instance)
+        for key in small.SCORED[:3]:
+            assert other.run("mutant_scores", key=key).success
+        assert other.run("subset_scores", "coverage", "correlation", key="tiny").success
+    done = look(copied, first.cursor)
+    shown = {(event.asset_key.path[-1], event.partition): event for event in done.asset_events}
+    assert ("correlation", "tiny") in shown
+    assert ("correlation", "other") not in shown
+    digest = digest_file(copied.output / "analysis" / "tiny" / "correlation.json")
+    assert shown["correlation", "tiny"].tags[VERSION] == digest
+    assert [event for event in look(copied, done.cursor).asset_events if event.asset_key.path[-1] != "report"] == []
 
 
 def test_what_is_at_work_or_out_of_date_reports_for_itself(copied: Any, small: ModuleType) -> None:
@@ -210,7 +234,7 @@ def receiver(*answers: int) -> Generator[str]:
 
 @pytest.mark.parametrize(
     ("answers", "paused", "is_taken"),
-    [([503, 204], [1.0], True), ([500, 429, 502], [1.0, 5.0], False), ([404, 204], [], False)],
+    [([503, 204], [0.5], True), ([500, 429, 502], [0.5, 1.5], False), ([404, 204], [], False)],
 )
 def test_a_webhook_is_tried_again_where_that_can_help(answers: list[int], paused: list[float], is_taken: bool) -> None:
     slept: list[float] = []

@@ -67,3 +67,10 @@ def test_what_is_taken_from_a_unit_takes_along_what_is_made_from_it() -> None:
     assert without(_case("a"), ("coverage",)) == Unit(("subset_scores",), "a")
     assert without(_case("a"), ("correlation",)) == Unit(("subset_scores", "coverage"), "a")
     assert without(END, ("execution_manifest",)) is None
+
+
+def test_what_is_left_out_of_other_units_leaves_a_unit_whole() -> None:
+    """Coverage that is there already is no reason not to correlate."""
+    unit = Unit(("correlation",), "a")
+    assert without(unit, ("coverage",)) == unit
+    assert without(Unit(CASE_ASSETS, "a"), ("coverage",)) == Unit(("subset_scores",), "a")

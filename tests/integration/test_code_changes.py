@@ -76,6 +76,6 @@ def test_only_the_mutants_of_a_changed_operator_run_again(two_operators, tmp_pat
     plan = package.run("plan", experiment, "--output", output)
     assert plan["n_to_run"] == 2
     assert len(plan["changes"]) == 1
-    assert plan["changes"][0].startswith("tiny|stops-early: agent, operator, task, environment or timeouts changed")
+    assert plan["changes"][0].startswith("tiny|stops-early: the code of the agent or its operator changed")
     again = package.run("run-evals", experiment, "--output", output, "--accept-changes")
     assert (again["n_run"], again["n_kept"]) == (2, 10)
