@@ -93,7 +93,10 @@ def watch_inputs(experiment: Experiment, keys: PartitionKeys, key_prefix: Sequen
         nonlocal watched
         seen = Seen.parse(context.cursor)
         started = time.time()
-        files, evidence = signature(watched), signature(evidence_files(Path(experiment.output), keys.cases))
+        # The UI shows a check only where it is younger than what it is about.
+        reported = _reported_at(context.instance, key_prefix)
+        files = signature(watched)
+        evidence = f"{signature(evidence_files(Path(experiment.output), keys.cases))} {reported}"
         if seen.is_enough(files, evidence, started):
             return dg.SkipReason("nothing has changed")
         try:
@@ -109,7 +112,8 @@ def watch_inputs(experiment: Experiment, keys: PartitionKeys, key_prefix: Sequen
         watched = experiment_files(run.experiment)
         events, known = observations(versions, seen.versions or {}, key_prefix)
         is_all = known == {name: _summary(partitions) for name, partitions in versions.items()}
-        freshness = digest_json([[found.stage, found.key, found.state, found.reason] for found in status])[:16]
+        states = [[found.stage, found.key, found.state, found.reason] for found in status]
+        freshness = digest_json([states, reported])[:16]
         if freshness != seen.freshness:
             passed, description, metadata = describe_freshness(status)
             events.append(
@@ -167,6 +171,12 @@ def signature(files: Iterable[Path]) -> str:
             continue
         found.append(f"{path}:{stat.st_size}:{stat.st_mtime_ns}")
     return hashlib.sha256("\n".join(found).encode()).hexdigest()
+
+
+def _reported_at(instance: dg.DagsterInstance, key_prefix: Sequence[str]) -> str:
+    """Returns when the report was materialised last."""
+    event = instance.get_latest_materialization_event(dg.AssetKey([*key_prefix, "report"]))
+    return str(event.timestamp) if event else ""
 
 
 type Versions = Mapping[str, Mapping[str, str]]

@@ -119,6 +119,18 @@ def test_observations_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert taken == [["a|x", "a|y"], ["b|x", "b|y"], ["c|x", "c|y"], []]
 
 
+def test_the_check_is_made_again_for_a_report_that_came_after_it(copied: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All was fresh before the report was materialised, and stays so."""
+    monkeypatch.setattr(sensors, "EVIDENCE_PAUSE_S", 0)
+    monkeypatch.setattr(sensors, "EVIDENCE_SHARE", float("inf"))
+    done = look(copied)
+    assert freshness(done).passed
+    done = look(copied, done.cursor)
+    copied.instance.report_runless_asset_event(dg.AssetMaterialization("report", tags={VERSION: "new"}))
+    done = look(copied, done.cursor)
+    assert freshness(done).passed
+
+
 def test_what_was_recorded_elsewhere_is_shown_in_portions_and_once(
     copied: Any, finished: Any, small: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
