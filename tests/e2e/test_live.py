@@ -130,13 +130,14 @@ def test_the_schedule_asks_for_exactly_what_is_stale_and_then_only_a_new_mutant_
     run = filled.launch("raw_results", "other|another")
     assert filled.follow_run(run) == "SUCCESS", filled.run_log(run)
     # All that depends on it follows by itself, at the first attempt.
-    wait_for(lambda: not_fresh(filled) == {} and tick(filled) == [], 400, "the analysis to follow", 3)
-    wait_for(lambda: not unfinished(filled), 100, "the end of what follows")
-    assert runs_of(filled, "metric_benchmark/trigger", SENSOR) == {
+    following = {
         "mutant_scores other|another": "SUCCESS",
         "correlation,subset_scores other": "SUCCESS",
         "execution_manifest,report ": "SUCCESS",
     }
+    wait_for(lambda: runs_of(filled, "metric_benchmark/trigger", SENSOR) == following, 500, "the analysis to follow", 3)
+    wait_for(lambda: not unfinished(filled), 100, "the end of what follows")
+    assert (not_fresh(filled), tick(filled)) == ({}, [])
     ran = trials(filled) - before
     assert {trial.parts[0] for trial in ran} == {"another"}
     assert len(ran) == 2
@@ -227,7 +228,9 @@ def runs_of(host: Any, tag: str, value: str) -> dict[str, str]:
     for run in runs:
         partition = next((tag["value"] for tag in run["tags"] if tag["key"] == "dagster/partition"), "")
         assets = ",".join(sorted(key["path"][-1] for key in run["assetSelection"]))
-        found[f"{assets} {partition}"] = run["status"]
+        name = f"{assets} {partition}"
+        assert name not in found, f"{name} ran twice"
+        found[name] = run["status"]
     return found
 
 

@@ -61,6 +61,7 @@ def noisy(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("case", "n_tasks"), [("desk", 20), ("depot", 12)])
 def test_baseline_and_its_repetitions_pass_every_task(bundled, case, n_tasks):
     for variant in ("baseline", "screening", "control-1", "control-2"):
@@ -72,6 +73,7 @@ def test_baseline_and_its_repetitions_pass_every_task(bundled, case, n_tasks):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_first_case_has_distinct_columns_dominators_and_a_mutant_hard_to_kill(bundled):
     mutants = bundled.analysis("desk", "mutant-scores")["mutants"]
     killed_by = {name: frozenset(mutant["killed_by"]) for name, mutant in mutants.items()}
@@ -84,6 +86,7 @@ def test_first_case_has_distinct_columns_dominators_and_a_mutant_hard_to_kill(bu
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", ["desk", "depot"])
 def test_coverage_and_scores_differ_within_a_size(bundled, case):
     coverage = bundled.analysis(case, "coverage")["metrics"]
