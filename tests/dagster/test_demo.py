@@ -73,6 +73,7 @@ def test_a_wrong_experiment_is_refused_and_nothing_is_written(small: ModuleType,
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.nightly
 def test_a_failing_variant_stops_only_what_depends_on_it(small: ModuleType, tmp_path: Path) -> None:
     # The budget covers all but one trial of the last variant that is run.
     path = small.build_experiment(tmp_path / "experiment", execution="budget: {max_trials: 9}\n")
@@ -83,7 +84,7 @@ def test_a_failing_variant_stops_only_what_depends_on_it(small: ModuleType, tmp_
     assert len(list((tmp_path / "out" / "execution" / "tiny").glob("*/*/raw-results.json"))) == 5
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 def test_stopped_in_mid_trial_it_leaves_no_process_behind_and_goes_on_later(
     small: ModuleType, processes: ModuleType, tmp_path: Path, number: signal.Signals
 ) -> None:
