@@ -57,7 +57,6 @@ docs: $(STAMP) ## build the documentation site into build/site, without network
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 nightly: $(STAMP) ## run what takes hours: the examples whole, an agent under another Python, 300 kills, 1 000 flipped bytes, calibration of the statistics
-	@$(BIN)/pyright --pythonversion 3.13
 	@$(PYTEST) -m nightly
 	@$(BIN)/python benchmarks/faults/run.py
 	@$(BIN)/python benchmarks/evidence/flips.py

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from metric_benchmark.config.models import ScoringConfig
-from metric_benchmark.correlation.inference import MIN_MUTANTS, MIN_TASKS
 from metric_benchmark.correlation.planning import (
     LINKS,
     TARGET_POWER,
@@ -20,6 +19,7 @@ from metric_benchmark.correlation.planning import (
     smallest_detectable_effect,
 )
 from metric_benchmark.correlation.worlds import ItemWorld
+from metric_benchmark.limits import MIN_MUTANTS, MIN_TASKS
 from metric_benchmark.records.correlation import PowerOption, PowerPlan, PowerPoint, Settling
 from metric_benchmark.scoring.counts import SimulatedAttempts
 from metric_benchmark.scoring.design import check_design, min_valid_attempts

@@ -10,7 +10,6 @@ import dagster as dg
 from metric_benchmark.hashing import digest_file
 from metric_benchmark.pipeline import ExperimentRun
 from metric_benchmark.pipeline.status import PartitionStatus, is_sealed
-from metric_benchmark.variants import resolve_variants
 from metric_benchmark_dagster.partitions import PartitionKeys, split_key
 from metric_benchmark_dagster.requests import Busy
 
@@ -24,6 +23,7 @@ def recorded_elsewhere(
     instance: dg.DagsterInstance,
     run: ExperimentRun,
     status: Sequence[PartitionStatus],
+    config_hashes: Mapping[str, str],
     keys: PartitionKeys,
     key_prefix: Sequence[str],
     busy: Busy,
@@ -36,12 +36,12 @@ def recorded_elsewhere(
         instance: Dagster's.
         run: the experiment and its evidence.
         status: of the evidence.
+        config_hashes: of the variants that Dagster knows, by key.
         keys: the partitions the code location knows.
         key_prefix: of its assets.
         busy: assets and partitions that runs are at work on; those report for themselves.
     """
-    config_hashes = {variant.key: variant.config_hash for variant in resolve_variants(run.experiment)}
-    known = {*keys.roles, *keys.cases}
+    known = {*config_hashes, *keys.cases}
     fresh = [(found.stage, found.key) for found in status if found.state == "fresh" and found.key in known]
     records: list[tuple[str, str | None, Path]] = [
         (asset, key, _record(run, asset, key, config_hashes.get(key, ""))) for asset, key in fresh

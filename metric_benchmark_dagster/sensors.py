@@ -103,9 +103,14 @@ def watch_inputs(experiment: Experiment, keys: PartitionKeys, key_prefix: Sequen
             run = experiment.open()
             versions = input_versions(run.experiment, keys)
             status = experiment_status(run)
-            others = elsewhere.recorded_elsewhere(
-                context.instance, run, status, keys, key_prefix, busy_units(context.instance, key_prefix)
-            )
+            hashes = {
+                key: version
+                for name in versions
+                if name.startswith(_VARIANTS)
+                for key, version in versions[name].items()
+            }
+            busy = busy_units(context.instance, key_prefix)
+            others = elsewhere.recorded_elsewhere(context.instance, run, status, hashes, keys, key_prefix, busy)
         except MetricBenchmarkError as error:
             # An edit in the making: the cursor stays, so the next look is a full one.
             return dg.SkipReason(f"the experiment cannot be loaded as it is now: {error}")
@@ -180,6 +185,8 @@ def _reported_at(instance: dg.DagsterInstance, key_prefix: Sequence[str]) -> str
 
 
 type Versions = Mapping[str, Mapping[str, str]]
+#: Before the case in the names of the versions of its variants, which are their config hashes.
+_VARIANTS = "variant_inputs:"
 
 
 def input_versions(experiment: Experiment, keys: PartitionKeys) -> Versions:
@@ -187,7 +194,7 @@ def input_versions(experiment: Experiment, keys: PartitionKeys) -> Versions:
     versions: dict[str, dict[str, str]] = {}
     for variant in resolve_variants(experiment):
         if variant.key in keys.roles:
-            versions.setdefault(f"variant_inputs:{variant.case_id}", {})[variant.key] = variant.config_hash
+            versions.setdefault(f"{_VARIANTS}{variant.case_id}", {})[variant.key] = variant.config_hash
     for case in experiment.cases:
         if case.case_id in keys.cases:
             versions[f"case_inputs:{case.case_id}"] = {case.case_id: case_digest(experiment, case)}

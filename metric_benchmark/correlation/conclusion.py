@@ -11,11 +11,12 @@ from pydantic import BaseModel
 
 from metric_benchmark.correlation.bootstrap import Redraw
 from metric_benchmark.correlation.correlate import DEFAULT_ALPHA
-from metric_benchmark.correlation.inference import FEW_MUTANTS, MIN_MUTANTS, RedrawOf
+from metric_benchmark.correlation.inference import RedrawOf
 from metric_benchmark.correlation.pairing import case_arrays, metric_arrays
 from metric_benchmark.correlation.pooling import MIN_CASES, CaseMatrices, effect_at_equal_mutants, pool_cases
 from metric_benchmark.correlation.verdicts import adjust_family, decide
 from metric_benchmark.errors import ConfigError
+from metric_benchmark.limits import FEW_MUTANTS, MIN_MUTANTS, NO_PERMUTATION, OPAQUE
 from metric_benchmark.multiplicity import adjust_bh
 from metric_benchmark.records.correlation import (
     CaseEffect,
@@ -172,11 +173,11 @@ def _effect(record: Correlation, metric: MetricCorrelation | None) -> CaseEffect
     if record.blocked is not None:
         return "kills are noise"
     if metric.kind == "opaque":
-        return "metric is opaque"
+        return OPAQUE
     if metric.test is None or metric.interval is None:
         return "; ".join(metric.limits) or "no test or no interval"
     if metric.test.null_mean is None:
-        return "no permutation is defined"
+        return NO_PERMUTATION
     return CaseEffect(
         estimate=metric.test.statistic,
         stderr_z=metric.interval.stderr_z,

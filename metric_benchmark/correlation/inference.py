@@ -27,6 +27,21 @@ from metric_benchmark.correlation.permutation import (
 )
 from metric_benchmark.correlation.practical import estimate_practical_value
 from metric_benchmark.correlation.replicates import RankStatistic
+from metric_benchmark.limits import (
+    CHOSEN_USING_BOTH,
+    FEW_DOMINATORS,
+    FEW_MUTANTS,
+    FEW_TASKS,
+    MANY_UNDEFINED,
+    MAX_UNDEFINED,
+    MIN_DOMINATORS,
+    MIN_MUTANTS,
+    MIN_TASKS,
+    NO_DEVIATION,
+    NO_PERMUTATION,
+    OPAQUE,
+    TOO_CLOSE_TO_ONE,
+)
 from metric_benchmark.records.base import Undefined
 from metric_benchmark.records.correlation import (
     Calibrated,
@@ -37,17 +52,6 @@ from metric_benchmark.records.correlation import (
     PermutationTest,
     PracticalValue,
 )
-
-MIN_TASKS = 20
-MIN_MUTANTS = 10
-MIN_DOMINATORS = 5
-MAX_UNDEFINED = 0.05
-#: Bars a verdict, but makes no interval approximate.
-FEW_DOMINATORS = f"fewer than {MIN_DOMINATORS} dominators"
-#: Limits that make an interval approximate.
-FEW_TASKS = f"fewer than {MIN_TASKS} tasks"
-FEW_MUTANTS = f"fewer than {MIN_MUTANTS} mutants"
-MANY_UNDEFINED = f"more than {MAX_UNDEFINED:.0%} of the replicates are undefined"
 
 
 @dataclass(frozen=True)
@@ -117,9 +121,9 @@ def infer(
         limits.append(FEW_DOMINATORS)
     permutations, which, boot = _compute(case, metric, settings, is_undefined=undefined is not None)
     if settings.chosen_using == "both":
-        limits.append("subsets were chosen using coverage and kills")
+        limits.append(CHOSEN_USING_BOTH)
     elif metric.kind == "opaque" and not by_task_value:
-        limits.append("metric is opaque")
+        limits.append(OPAQUE)
     elif permutations is not None and math.isnan(permutations.observed):
         limits.append("constant_coverage" if _is_constant(metric) else "constant_mutation_score")
     interval, interval_limits = _interval(boot, level, n_tasks=_n_tasks(case, metric), n_mutants=case.kills.shape[1])
@@ -127,7 +131,7 @@ def infer(
     calibrated = None
     if interval and permutations is not None:
         if math.isnan(permutations.null_mean):
-            limits.append("no permutation is defined")
+            limits.append(NO_PERMUTATION)
         else:
             calibrated = calibrate(permutations, interval)
     test = _test_record(permutations, direction)
@@ -202,9 +206,9 @@ def _interval(
     if boot.n_undefined > MAX_UNDEFINED * len(boot.replicates):
         reasons.append(MANY_UNDEFINED)
     if abs(boot.observed) >= CLIP:
-        return None, [*reasons, "association is too close to 1"]
+        return None, [*reasons, TOO_CLOSE_TO_ONE]
     if not boot.stderr_z > 0:  # NaN as well
-        return None, [*reasons, "no bootstrap deviation"]
+        return None, [*reasons, NO_DEVIATION]
     low, high = boot.interval(level)
     interval = Interval(
         low=low,

@@ -5,6 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from metric_benchmark.limits import (
+    CHOSEN_USING_BOTH,
+    FEW_DOMINATORS,
+    FEW_MUTANTS,
+    FEW_TASKS,
+    MANY_UNDEFINED,
+    NO_DEVIATION,
+    NO_PERMUTATION,
+    OPAQUE,
+    TOO_CLOSE_TO_ONE,
+    WANT_OF_DATA,
+)
 from metric_benchmark.multiplicity import P_TOLERANCE, adjust_holm
 from metric_benchmark.records.correlation import Calibrated, Direction, Verdict
 
@@ -36,58 +48,48 @@ _MEANINGS = {
         "there are not two subsets to compare",
         "give the case more subsets (about 200), or measure the tasks that could not be measured",
     ),
-    "fewer than 5 dominators": (
+    FEW_DOMINATORS: (
         "the mutants are few faults in many guises, so the score counts the same fault again and again",
         "add mutants of other kinds",
     ),
-    "fewer than 20 tasks": (
+    FEW_TASKS: (
         "so few tasks leave the interval too narrow to be believed",
         "add tasks (40 or more)",
     ),
-    "fewer than 10 mutants": (
+    FEW_MUTANTS: (
         "so few mutants leave the interval too narrow to be believed",
         "add mutants (20 or more)",
     ),
-    "more than 5% of the replicates are undefined": (
+    MANY_UNDEFINED: (
         "too often a redrawn case has no association at all, so the interval is not to be believed",
         "use harder mutants or smaller subsets, so that scores vary more",
     ),
-    "metric is opaque": (
+    OPAQUE: (
         "the metric gives one number per subset and none per task, so tasks cannot be permuted and no test is valid",
         "measure the metric on every single task as well",
     ),
-    "subsets were chosen using coverage and kills": (
+    CHOSEN_USING_BOTH: (
         "the subsets were chosen by looking at both sides of the comparison, so no permutation is a fair one",
         "choose subsets at random (`metric-benchmark subsets generate`)",
     ),
-    "association is too close to 1": (
+    TOO_CLOSE_TO_ONE: (
         "an association of .999 or more leaves no room for an interval",
         "add mutants and tasks, so that the two sides can differ",
     ),
-    "no bootstrap deviation": (
+    NO_DEVIATION: (
         "redrawn cases all give the same association, so there is no interval",
         "add mutants and tasks",
     ),
-    "no permutation is defined": (
+    NO_PERMUTATION: (
         "dealing the tasks' items out anew never gives an association to compare with",
         "use a metric in which tasks differ more",
     ),
 }
 
-#: Limits that a larger experiment of the same kind may lift; the others need another metric, other mutants or subsets.
-_WANT_OF_DATA = {
-    "fewer than 5 dominators",
-    "fewer than 20 tasks",
-    "fewer than 10 mutants",
-    "more than 5% of the replicates are undefined",
-    "association is too close to 1",
-    "no bootstrap deviation",
-}
-
 
 def more_data_could_settle(limits: Sequence[str]) -> bool:
     """Tells whether an inconclusive verdict with these limits, or with none, is one for want of data."""
-    return all(limit in _WANT_OF_DATA for limit in limits)
+    return all(limit in WANT_OF_DATA for limit in limits)
 
 
 def adjust_family(p_values: Sequence[float], n_family: int) -> list[float]:

@@ -22,8 +22,8 @@ STAGE_SOURCES = {
     "execution": ("execution", "mutants"),
     "scoring": ("scoring", "multiplicity.py", "pipeline/inertness.py", "records/normal_form.py"),
     "coverage": ("coverage",),
-    "correlation": ("correlation", "multiplicity.py"),
-    "planning": ("correlation", "scoring", "multiplicity.py", "power.py"),
+    "correlation": ("correlation", "limits.py", "multiplicity.py"),
+    "planning": ("correlation", "scoring", "limits.py", "multiplicity.py", "power.py"),
     "reporting": ("reporting",),
 }
 

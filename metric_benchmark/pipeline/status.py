@@ -40,9 +40,7 @@ def experiment_status(run: ExperimentRun) -> tuple[PartitionStatus, ...]:
         ConfigError: a variant cannot be resolved.
         EvidenceError: an index is damaged or of another run.
     """
-    by_case: dict[str, list[Variant]] = {}
-    for variant in resolve_variants(run.experiment):
-        by_case.setdefault(variant.case_id, []).append(variant)
+    by_case = _by_case(run)
     metrics = Metrics.of(run.experiment)
     cases = [_CaseStatus(run, case, by_case.get(case.case_id, []), metrics) for case in run.experiment.cases]
     n_without_verdict = sum(case.n_without_verdict for case in cases)
@@ -60,14 +58,18 @@ def trials_without_verdict(run: ExperimentRun) -> int:
         ConfigError: a variant cannot be resolved.
         EvidenceError: an index is damaged or of another run.
     """
-    by_case: dict[str, list[Variant]] = {}
-    for variant in resolve_variants(run.experiment):
-        by_case.setdefault(variant.case_id, []).append(variant)
     return sum(
         _n_without_verdict(run.index(case_id), variants)
-        for case_id, variants in by_case.items()
+        for case_id, variants in _by_case(run).items()
         if run.root.index(case_id).exists()
     )
+
+
+def _by_case(run: ExperimentRun) -> dict[str, list[Variant]]:
+    found: dict[str, list[Variant]] = {}
+    for variant in resolve_variants(run.experiment):
+        found.setdefault(variant.case_id, []).append(variant)
+    return found
 
 
 def _n_without_verdict(index: CaseIndex, variants: Iterable[Variant]) -> int:

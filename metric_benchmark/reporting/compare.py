@@ -11,6 +11,7 @@ from statistics import NormalDist
 import numpy as np
 
 from metric_benchmark.errors import ConfigError, EvidenceError
+from metric_benchmark.limits import MAX_UNDEFINED, MIN_MUTANTS, MIN_TASKS
 from metric_benchmark.records.base import Undefined
 from metric_benchmark.records.correlation import MetricCorrelation
 from metric_benchmark.records.scores import MutantScores
@@ -18,9 +19,6 @@ from metric_benchmark.reporting.data import CaseReport, ReportData
 from metric_benchmark.reporting.gate import suite_coverage, suite_score
 from metric_benchmark.reporting.numbers import cover_matrix, kill_matrix
 from metric_benchmark.reporting.paired import PairedDesign, bootstrap_difference, mcnemar_exact, tango_interval
-
-#: Fewer than these make the interval of an association too narrow (3-statistics); it is marked approximate.
-_MIN_TASKS, _MIN_MUTANTS, _MAX_UNDEFINED = 20, 10, 0.05
 
 
 @dataclass(frozen=True)
@@ -222,7 +220,7 @@ def _association(
         note = "the two never differ when tasks and mutants are redrawn" if deviation == 0 else "undefined when redrawn"
         return Difference(a.case_id, what, x, y, None, None, None, n, "subsets", True, note)
     n_tasks, n_mutants = design.kills[0].shape
-    is_rough = n_tasks < _MIN_TASKS or n_mutants < _MIN_MUTANTS or n_defined < (1 - _MAX_UNDEFINED) * replicates
+    is_rough = n_tasks < MIN_TASKS or n_mutants < MIN_MUTANTS or n_defined < (1 - MAX_UNDEFINED) * replicates
     note = f"same subsets; two-way bootstrap over {n_tasks} tasks and {n_mutants} mutants, {n_defined} replicates"
     low, high, p = _normal(y - x, deviation, level)
     return Difference(

@@ -48,6 +48,7 @@ def test_everything_runs_once_and_a_second_time_nothing(small: ModuleType, tmp_p
     assert (output / "experiment.json").read_bytes() == seal
 
 
+@pytest.mark.nightly
 def test_a_new_mutant_is_the_only_thing_run(small: ModuleType, tmp_path: Path) -> None:
     folder = tmp_path / "experiment"
     path = small.build_experiment(folder)
@@ -73,7 +74,6 @@ def test_a_wrong_experiment_is_refused_and_nothing_is_written(small: ModuleType,
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.nightly
 def test_a_failing_variant_stops_only_what_depends_on_it(small: ModuleType, tmp_path: Path) -> None:
     # The budget covers all but one trial of the last variant that is run.
     path = small.build_experiment(tmp_path / "experiment", execution="budget: {max_trials: 9}\n")

@@ -229,7 +229,7 @@ def test_what_an_upload_into_a_full_sandbox_raises_is_the_agents_doing(tmp_path)
             raise TransferError(f"/tests/test.sh: {os.strerror(errno.ENOSPC)}", missing=False)
 
     with pytest.raises(RuntimeError) as raised:
-        asyncio.run(upload(Full(), tmp_path, "/tests", folder=True))  # type: ignore[arg-type]
+        asyncio.run(upload(Full(), tmp_path, "/tests", folder=True))
     trace = "".join(traceback.format_exception(raised.value))
     full = exception("AddTestsDirError", "Failed to add tests directory to environment.", trace)
     assert classify(result(None, full), "reward")[0::2] == ("agent_error", 0.0, ())
