@@ -8,6 +8,8 @@ import pytest
 
 from metric_benchmark import power
 from metric_benchmark.config.models import KillRuleConfig, ScoringConfig
+from metric_benchmark.correlation import planning
+from metric_benchmark.correlation.permutation import task_permutation_test
 from metric_benchmark.correlation.planning import Claim, Design, link_of, simulate_power, smallest_detectable_effect
 from metric_benchmark.correlation.worlds import ItemWorld, draw_membership
 from metric_benchmark.power import plan_power, plan_settling, single_changes
@@ -30,6 +32,25 @@ def test_trials_of_a_design():
 
 def simulated(design, link, claim=TEST_ONLY, seed=1, n=60):
     return simulate_power(design, ItemWorld(link=link), unseen, claim, seed=seed, n_simulations=n)
+
+
+@pytest.mark.parametrize("link", [0.0, 0.5, 1.0])
+def test_who_stops_permuting_early_supports_the_same_experiments(link, monkeypatch):
+    """Against all permutations at once: the first are the first of all, and what exceeds does not go away."""
+    design, claim = Design(20, 10, 40, SIZES), Claim(minimum_effect=0.05, n_family=4)
+    monkeypatch.setattr(planning, "_FIRST_PERMUTATIONS", claim.n_simulated_replicates)
+    whole = simulated(design, link, claim)
+    monkeypatch.undo()
+    n_permuted = []
+
+    def counted(*matrices, n_replicates, **more):
+        n_permuted.append(n_replicates)
+        return task_permutation_test(*matrices, n_replicates=n_replicates, **more)
+
+    monkeypatch.setattr(planning, "task_permutation_test", counted)
+    assert simulated(design, link, claim).power == whole.power
+    if link == 0.0:
+        assert sum(n_permuted) < 0.5 * 60 * claim.n_simulated_replicates
 
 
 def test_without_a_link_no_more_is_supported_than_alpha_allows():
