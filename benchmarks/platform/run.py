@@ -6,7 +6,8 @@
 No trial is run: the records of stage 1 are written as a run leaves them, in cases of 50 variants. Measured are
 
 - load: building the definitions and their repository, as a code server does when it starts or reloads;
-- open: reading and checking the experiment's files; status: what is missing, failed, stale or fresh, of all stages;
+- open: reading and checking the experiment's files; status: what is missing, failed, stale or fresh, of all stages,
+  which is twice as many partitions as there are variants (a variant has raw results and kills);
 - step: one partition of the cheap asset `mutant_scores` against an asset of bare Dagster with the same partitions, in
   turns in one process on one instance: `own` is the difference of the medians, what our code adds to Dagster's;
 - backfill: of `mutant_scores` through a real `dagster dev`, each partition a run in a process of its own, with the time
@@ -32,8 +33,8 @@ import world
 
 ROOT = Path(__file__).parents[2]
 N_STEPS = 15
-#: Seconds of CPU at most: what our code adds to a step of bare Dagster, at any size; and open and status together,
-#: at 10 000 partitions.
+#: Seconds of CPU at most: what our code adds to a step of bare Dagster, at any size; and the status table of 10 000
+#: variants, once the files are read.
 BOUNDS = {"own_s": 0.2, "status_s": 3.0}
 
 
@@ -164,7 +165,7 @@ def main() -> int:
         return 0
     rows: list[dict[str, float]] = []
     failed: list[str] = []
-    print("partitions    load    open  status | a step: ours    bare     own   (seconds of CPU)")
+    print("  variants    load    open  status | a step: ours    bare     own   (seconds of CPU)")
     for size in options.partitions:
         with tempfile.TemporaryDirectory(prefix="mb-platform-") as name:
             experiment = world.write_experiment(Path(name) / "experiment", size)
@@ -178,7 +179,7 @@ def main() -> int:
         )
         if row["own_s"] > BOUNDS["own_s"]:
             failed.append(f"own_s at {size}")
-        if row["open_s"] + row["status_s"] > BOUNDS["status_s"] * max(1.0, size / 10_000):
+        if row["status_s"] > BOUNDS["status_s"] * max(1.0, size / 10_000):
             failed.append(f"status_s at {size}")
     for before, after in itertools.pairwise(rows):
         growth = after["partitions"] / before["partitions"]

@@ -28,6 +28,7 @@ from metric_benchmark.config.public_variables import public_variable_problems, t
 from metric_benchmark.config.yaml_source import Location, YamlSource
 from metric_benchmark.errors import ConfigError, PinError, Problem
 from metric_benchmark.hashing import digest_bytes, digest_folder
+from metric_benchmark.memory import garbage_kept
 
 #: A case's id as it is written at the start of a line; what is written otherwise is parsed.
 _CASE_ID = re.compile(rb"^case_id: *([a-z0-9][a-z0-9._-]*)[ \r]*$", re.MULTILINE)
@@ -120,6 +121,7 @@ class Experiment:
         raise ConfigError(self.source.problem(("cases",), f"no case {case_id!r}; the experiment has: {known}"))
 
 
+@garbage_kept()
 def load_experiment(
     path: Path | str, *, level: Level = "all", verify: bool = True, only: str | None = None
 ) -> Experiment:

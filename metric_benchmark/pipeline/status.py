@@ -14,6 +14,7 @@ from metric_benchmark.evidence.layout import FOLDER_DIGITS, EvidenceRoot
 from metric_benchmark.evidence.reader import Head, read_head, read_record
 from metric_benchmark.execution.variant import Variant
 from metric_benchmark.hashing import digest_bytes, digest_file, digest_json
+from metric_benchmark.memory import garbage_kept
 from metric_benchmark.pipeline.freshness import STAGES, Found, PartitionStatus, Place, Stage, Wanted, classify
 from metric_benchmark.pipeline.inputs import CaseInputs, ExperimentRun, case_inputs
 from metric_benchmark.pipeline.provenance import implementation
@@ -31,6 +32,7 @@ __all__ = ["PartitionStatus", "experiment_status", "inert_mutants", "is_sealed",
 type _Partition = tuple[Wanted, Found | None]
 
 
+@garbage_kept()
 def experiment_status(run: ExperimentRun) -> tuple[PartitionStatus, ...]:
     """Returns the status of every partition, in the order of the stages.
 

@@ -73,6 +73,24 @@ def test_both_parsers_read_the_same_values_and_lines(monkeypatch):
     assert len(FILES) > 10
 
 
+def test_both_parsers_expand_aliases_and_nest_as_deep(monkeypatch):
+    deepest = "[" * 59 + "7" + "]" * 59
+    text = f"a: &a {{b: [1, 2]}}\nc:\n- *a\n- *a\nd: {deepest}\n"
+    quick = parse_yaml(Path("f"), text.encode(), "f")
+    assert quick.value["c"] == [{"b": [1, 2]}, {"b": [1, 2]}]
+    assert quick.place(("c", 1, "b", 0)) == "f:1: c[1].b[0]"
+    monkeypatch.delattr("yaml.CSafeLoader", raising=False)
+    assert parse_yaml(Path("f"), text.encode(), "f") == quick
+
+
+@pytest.mark.parametrize("is_quick", [True, False])
+def test_sixty_levels_are_read_and_one_more_is_not(is_quick, monkeypatch):
+    if not is_quick:
+        monkeypatch.delattr("yaml.CSafeLoader", raising=False)
+    parse_yaml(Path("f"), f"a: {'[' * 59}7{']' * 59}".encode(), "f")
+    assert refusal(f"a: {'[' * 60}7{']' * 60}") == "f.yaml: refused: values are nested more than 60 deep"
+
+
 @pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED)
 def test_the_parser_that_is_always_there_refuses_alike(text, message, monkeypatch):
     monkeypatch.delattr("yaml.CSafeLoader", raising=False)
