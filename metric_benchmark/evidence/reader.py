@@ -140,9 +140,9 @@ def parse_json(data: bytes, where: str) -> dict[str, Any]:
             raise ValueError(f"nested {depth} deep; at most {_MAX_DEPTH} is read")
         value = json.loads(data.decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant)
     except (ValueError, RecursionError) as error:
-        raise EvidenceError(f"{where}: not a record: {error}") from None
+        raise EvidenceError(f"{where}: not a record: {error}; {_RESTORE}") from None
     if not isinstance(value, dict):
-        raise EvidenceError(f"{where}: not a record: expected a JSON object")
+        raise EvidenceError(f"{where}: not a record: expected a JSON object; {_RESTORE}")
     return value  # pyright: ignore[reportUnknownVariableType]
 
 

@@ -36,11 +36,11 @@ type _Partition = tuple[Wanted, Found | None]
 def experiment_status(run: ExperimentRun) -> tuple[PartitionStatus, ...]:
     """Returns the status of every partition, in the order of the stages.
 
-    Reads indices and records, and looks whether trial folders are there; no native file is read.
+    Reads indices and records, and looks whether trial folders are there; no native file is read. Where an index is
+    damaged or of another run, all results of its case are failed.
 
     Raises:
         ConfigError: a variant cannot be resolved.
-        EvidenceError: an index is damaged or of another run.
     """
     by_case = _by_case(run)
     metrics = Metrics.of(run.experiment)
@@ -120,7 +120,13 @@ class _CaseStatus:
         self._variants = variants
         self._metrics = metrics
         self._inputs: CaseInputs = case_inputs(run.experiment, case)
-        self._index: CaseIndex | None = run.index(case.case_id) if run.root.index(case.case_id).exists() else None
+        self._index: CaseIndex | None = None
+        self._damage: str | None = None
+        # One damaged index is no reason to say nothing of the other cases.
+        try:
+            self._index = run.index(case.case_id) if run.root.index(case.case_id).exists() else None
+        except EvidenceError as error:
+            self._damage = str(error)
         self._raw = {v: e.raw_results_sha256 for v, e in self._index.variants.items()} if self._index else {}
 
     @property
@@ -198,6 +204,8 @@ class _CaseStatus:
         return Wanted(("raw_results", variant.key), inputs, {}, summary=variant.config_hash)
 
     def _raw_found(self, variant: Variant, n_without_verdict: int) -> Found | None:
+        if self._damage is not None:
+            return Found({}, {}, problem=self._damage)
         entry = self._index.variants.get(variant.variant_id) if self._index else None
         folder = f"{self._folder}/{variant.variant_id}"
         n_old = _n_superseded(folder, variant.config_hash)

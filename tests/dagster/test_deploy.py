@@ -104,10 +104,11 @@ class _Database:
         return self
 
     def execute(self, _: str, values: list[float]) -> None:
-        self._since = values[0]
+        self._silent, self._started = values
 
     def fetchone(self) -> tuple[int, int]:
-        return len(self._ages_s), sum(time.time() - age_s < self._since for age_s in self._ages_s)
+        signs = [sign for age_s in self._ages_s if (sign := time.time() - age_s) >= self._started]
+        return len(signs), sum(sign < self._silent for sign in signs)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +116,10 @@ class _Database:
     [
         (5000, (3, 20), 0),
         (5000, (3, 700), "2 loops, 1 silent"),
-        # The second one was an earlier daemon's.
-        (60, (3, 90), "2 loops, 1 silent"),
+        # Whatever the second one was, it was an earlier daemon's: the loop may be switched off since.
+        (60, (3, 90), 0),
+        (5000, (3, 6000), 0),
+        (60, (90, 90), "0 loops, 0 silent"),
         (60, (), "0 loops, 0 silent"),
     ],
 )

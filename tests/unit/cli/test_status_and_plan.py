@@ -150,6 +150,25 @@ def test_status_names_a_trial_that_is_gone_and_a_record_that_was_changed(run, ex
     assert found["desk|short"]["reason"].startswith(f"damaged: {record.relative_to('out')} is not the file")
 
 
+def test_a_damaged_index_fails_the_results_of_its_case_and_of_no_other(run, execute, project):
+    project.write("second.yaml", project.read("case.yaml").replace("case_id: desk", "case_id: shop"))
+    project.write("cases.yaml", project.read("cases.yaml").rstrip() + "\n  - {path: second.yaml}\n")
+    project.sign()
+    execute("out")
+    index = Path("out/execution/desk/results.json")
+    index.write_bytes(index.read_bytes()[:100])
+    ended = run("status", "exp", "--output", "out", "--json")
+    assert ended.status == 0
+    assert not ended.json["is_sealed"]
+    raw = {p["key"]: p for p in ended.json["partitions"] if p["stage"] == "raw_results"}
+    assert {key: p["state"] for key, p in raw.items()} == {
+        **dict.fromkeys(["desk|baseline", "desk|control-1", "desk|short", "desk|idle"], "failed"),
+        **dict.fromkeys(["shop|baseline", "shop|control-1", "shop|short", "shop|idle"], "fresh"),
+    }
+    assert raw["desk|idle"]["reason"].startswith(f"{index.absolute()}: ")
+    assert raw["desk|idle"]["reason"].endswith("restore it from a backup, or move it away and run its stage again")
+
+
 def test_a_seal_of_another_analysis_is_not_this_ones(run, execute, project):
     execute("out")
     run("run-experiment", "exp", "--results", "out")
