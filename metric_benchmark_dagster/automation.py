@@ -20,10 +20,10 @@ from metric_benchmark.hashing import digest_json
 from metric_benchmark.pipeline import ExperimentRun
 from metric_benchmark.pipeline.costs import paid_metrics
 from metric_benchmark.pipeline.status import PartitionStatus, experiment_status
+from metric_benchmark_dagster.looks import Seen, evidence_files, experiment_files, signature
 from metric_benchmark_dagster.partitions import PartitionKeys
 from metric_benchmark_dagster.requests import ASSET_JOB, Busy, busy_units, is_busy, request, wanted_units
 from metric_benchmark_dagster.resources import ExperimentResource
-from metric_benchmark_dagster.sensors import Seen, evidence_files, experiment_files, signature
 from metric_benchmark_dagster.units import MADE_FROM, Unit, without
 
 SENSOR = "analysis_follows"

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sensor that watches an experiment's files: observes inputs, reloads for new keys, says what is there."""
 
-import hashlib
-import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,61 +11,23 @@ import dagster as dg
 
 from metric_benchmark.config import Experiment
 from metric_benchmark.errors import MetricBenchmarkError
-from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.hashing import digest_json
 from metric_benchmark.pipeline.status import experiment_status
 from metric_benchmark.variants import resolve_variants
 from metric_benchmark_dagster import elsewhere
 from metric_benchmark_dagster.assets.inputs import case_digest
 from metric_benchmark_dagster.checks import UP_TO_DATE, describe_freshness
+from metric_benchmark_dagster.looks import Seen, evidence_files, experiment_files, signature
 from metric_benchmark_dagster.partitions import PartitionKeys
 from metric_benchmark_dagster.requests import busy_units
 from metric_benchmark_dagster.resources import ExperimentResource
 
 SENSOR = "watch_inputs"
 INTERVAL_S = 15
-#: Code of an agent's package can change without any file of the experiment changing.
-FULL_LOOK_S = 600
-#: Evidence changes all the time while trials run; it is looked at this often at most, and takes 5% of the time at most.
-EVIDENCE_PAUSE_S, EVIDENCE_SHARE = 45.0, 0.05
 #: Observations of one tick; each is a write to Dagster's event log.
 MAX_EVENTS = 500
 #: Time for the tick's events to be recorded before the server that gave them is replaced.
 _RELOAD_DELAY_S = 2.0
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What the last look saw, and how long it took; the sensor's cursor."""
-
-    files: str = ""
-    evidence: str = ""
-    versions: Mapping[str, str] | None = None
-    looked_at: float = 0.0
-    took_s: float = 0.0
-    freshness: str = ""
-
-    @classmethod
-    def parse(cls, cursor: str | None) -> "Seen":
-        """Reads a cursor; one of another form counts as none."""
-        try:
-            value: dict[str, Any] = json.loads(cursor or "{}")
-            return cls(**value)
-        except (ValueError, TypeError):
-            return cls()
-
-    def is_enough(self, files: str, evidence: str, now: float, *, pause_s: float | None = None) -> bool:
-        """Whether there is no need to look again; evidence that changed can wait for a pause."""
-        age = now - self.looked_at
-        if files != self.files or age >= FULL_LOOK_S:
-            return False
-        return evidence == self.evidence or age < max(
-            EVIDENCE_PAUSE_S if pause_s is None else pause_s, self.took_s / EVIDENCE_SHARE
-        )
-
-    def render(self) -> str:
-        """Writes the cursor."""
-        return json.dumps(asdict(self))
 
 
 def watch_inputs(experiment: Experiment, keys: PartitionKeys, key_prefix: Sequence[str]) -> dg.SensorDefinition:
@@ -142,40 +101,6 @@ def watch_inputs(experiment: Experiment, keys: PartitionKeys, key_prefix: Sequen
         return dg.SensorResult(asset_events=events, cursor=now.render())
 
     return sensor
-
-
-def experiment_files(experiment: Experiment) -> tuple[Path, ...]:
-    """Returns the files an experiment is made of, without tasks and bundles, whose pins are in them."""
-    sources = (
-        experiment.source,
-        experiment.cases_source,
-        experiment.execution_source,
-        experiment.analysis_source,
-        *(case.source for case in experiment.cases),
-    )
-    named = [case.path_of(item) for case in experiment.cases for item in (case.config.subsets, case.config.description)]
-    return (*(source.path for source in sources), *named)
-
-
-def evidence_files(output: Path, cases: Iterable[str]) -> Iterator[Path]:
-    """Yields what changes with every result: indices, the folders of records, the seal."""
-    root = EvidenceRoot(output)
-    for case_id in cases:
-        analysis = root.analysis(case_id)
-        yield from (root.index(case_id), analysis, analysis / "mutants")
-    yield root.experiment
-
-
-def signature(files: Iterable[Path]) -> str:
-    """Digests names, sizes and times of files and folders; reads none."""
-    found: list[str] = []
-    for path in files:
-        try:
-            stat = path.stat()
-        except OSError:
-            continue
-        found.append(f"{path}:{stat.st_size}:{stat.st_mtime_ns}")
-    return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
 
 def _reported_at(instance: dg.DagsterInstance, key_prefix: Sequence[str]) -> str:

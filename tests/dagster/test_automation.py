@@ -17,7 +17,7 @@ from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
 from metric_benchmark.evidence.layout import EvidenceRoot
 from metric_benchmark.evidence.locks import lock_root
-from metric_benchmark_dagster import sensors
+from metric_benchmark_dagster import looks
 from metric_benchmark_dagster.automation import follow
 from metric_benchmark_dagster.units import CASE_ASSETS, END, Unit
 
@@ -28,7 +28,7 @@ SEAL = (END.assets, None)
 @pytest.fixture(autouse=True)
 def _looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """However fast ticks follow upon each other, each looks at what changed."""
-    monkeypatch.setattr(sensors, "EVIDENCE_SHARE", float("inf"))
+    monkeypatch.setattr(looks, "EVIDENCE_SHARE", float("inf"))
 
 
 class Daemon:
@@ -127,7 +127,7 @@ def test_what_failed_is_not_asked_for_again_before_something_has_changed(
     shell = daemon.shell
     shell.edit("other/subsets.yaml", "tasks: [greet, count]", "tasks: [count, greet]")
     assert daemon.tick() == [CASE]
-    monkeypatch.setattr(sensors, "FULL_LOOK_S", 0)
+    monkeypatch.setattr(looks, "FULL_LOOK_S", 0)
     # Nothing came of all of it, then of the last asset alone.
     assert daemon.tick() == []
     assert "asked for before and not done: subset_scores of other and 1 more" in daemon.skipped

@@ -17,7 +17,7 @@ import pytest
 from metric_benchmark.errors import ConfigError
 from metric_benchmark.hashing import digest_file
 from metric_benchmark.variants import resolve_variants
-from metric_benchmark_dagster import elsewhere, sensors
+from metric_benchmark_dagster import elsewhere, looks, sensors
 from metric_benchmark_dagster.hooks import post, resolve_hook
 
 VERSION = "dagster/data_version"
@@ -64,7 +64,7 @@ def test_the_first_look_observes_everything_and_the_next_one_nothing(
     assert again.asset_events == []
     assert "nothing has changed" in (again.skip_message or "")
     # A look at everything finds nothing new either, and says nothing twice.
-    monkeypatch.setattr(sensors, "FULL_LOOK_S", 0)
+    monkeypatch.setattr(looks, "FULL_LOOK_S", 0)
     assert look(shell, first.cursor).asset_events == []
 
 
@@ -121,8 +121,8 @@ def test_observations_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_check_is_made_again_for_a_report_that_came_after_it(copied: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """All was fresh before the report was materialised, and stays so."""
-    monkeypatch.setattr(sensors, "EVIDENCE_PAUSE_S", 0)
-    monkeypatch.setattr(sensors, "EVIDENCE_SHARE", float("inf"))
+    monkeypatch.setattr(looks, "EVIDENCE_PAUSE_S", 0)
+    monkeypatch.setattr(looks, "EVIDENCE_SHARE", float("inf"))
     done = look(copied)
     assert freshness(done).passed
     done = look(copied, done.cursor)
@@ -137,8 +137,8 @@ def test_what_was_recorded_elsewhere_is_shown_in_portions_and_once(
     """The evidence is finished, and this instance of Dagster has never materialised anything."""
     raw = copied.instance.get_materialized_partitions
     monkeypatch.setattr(elsewhere, "MAX_EVENTS", 4)
-    monkeypatch.setattr(sensors, "EVIDENCE_PAUSE_S", 0)
-    monkeypatch.setattr(sensors, "EVIDENCE_SHARE", float("inf"))
+    monkeypatch.setattr(looks, "EVIDENCE_PAUSE_S", 0)
+    monkeypatch.setattr(looks, "EVIDENCE_SHARE", float("inf"))
     done = look(copied)
     assert raw(dg.AssetKey("raw_results")) == set(small.VARIANTS[:4])
     for _ in range(10):
@@ -158,8 +158,8 @@ def test_what_was_recorded_elsewhere_is_shown_in_portions_and_once(
 def test_what_was_computed_again_elsewhere_is_shown_anew(
     copied: Any, small: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sensors, "EVIDENCE_PAUSE_S", 0)
-    monkeypatch.setattr(sensors, "EVIDENCE_SHARE", float("inf"))
+    monkeypatch.setattr(looks, "EVIDENCE_PAUSE_S", 0)
+    monkeypatch.setattr(looks, "EVIDENCE_SHARE", float("inf"))
     first = look(copied)
     copied.edit("analysis.yaml", "seed: 1", "seed: 2")
     with dg.instance_for_test() as instance:
@@ -286,8 +286,8 @@ def test_what_became_fresh_or_stale_shows_on_the_report_soon_after(
     (copied.output / "analysis" / "tiny" / "correlation.json").unlink()
     # Not at once: while trials run, evidence changes all the time.
     assert look(copied, first.cursor).asset_events == []
-    monkeypatch.setattr(sensors, "EVIDENCE_PAUSE_S", 0)
-    monkeypatch.setattr(sensors, "EVIDENCE_SHARE", float("inf"))
+    monkeypatch.setattr(looks, "EVIDENCE_PAUSE_S", 0)
+    monkeypatch.setattr(looks, "EVIDENCE_SHARE", float("inf"))
     (event,) = look(copied, first.cursor).asset_events
     assert (event.passed, event.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert event.description == "19 fresh, 1 missing"
