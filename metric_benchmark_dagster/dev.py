@@ -4,19 +4,25 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from metric_benchmark.errors import MetricBenchmarkError
+from metric_benchmark.errors import ConfigError, MetricBenchmarkError, Problem
 from metric_benchmark.webserver import DEFAULT_HOST, DEFAULT_PORT
 from metric_benchmark_dagster.home import (
+    CRON_VARIABLE,
     DEFAULT_EXPERIMENT,
     DEFAULT_OUTPUT,
     EXPERIMENT_VARIABLE,
     OUTPUT_VARIABLE,
+    TIMEZONE_VARIABLE,
     host_environment,
     prepare_home,
+    read_nightly,
+    read_on_failure,
 )
+from metric_benchmark_dagster.hooks import resolve_hook
+from metric_benchmark_dagster.nightly import Nightly
 from metric_benchmark_dagster.workspace import Served, check_served, write_workspace
 
 
@@ -48,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not experiments:
         experiments, outputs = [DEFAULT_EXPERIMENT], [DEFAULT_OUTPUT]
     try:
+        _check_settings(os.environ)
         served = check_served(Served(*pair) for pair in zip(experiments, outputs, strict=True))
         home = prepare_home(outputs[0], options.home)
         workspace = write_workspace(home, served)
@@ -60,6 +67,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = [sys.executable, "-m", "dagster", "dev", "--workspace", str(workspace)]
     command += ["--host", options.host, "--port", str(options.port)]
     return os.execve(sys.executable, command, host_environment(experiments[0], outputs[0], home))
+
+
+def _check_settings(environment: Mapping[str, str]) -> None:
+    """Refuses settings that would only be found wrong once the UI is up, in place of the experiment.
+
+    Raises:
+        ConfigError: with every wrong one.
+    """
+    import dagster as dg
+
+    problems: list[Problem] = []
+    nightly = Nightly(cron=environment.get(CRON_VARIABLE) or Nightly().cron)
+    try:
+        nightly = read_nightly(environment)
+    except ConfigError as error:
+        problems += error.problems
+    try:
+        dg.ScheduleDefinition(job_name="any", cron_schedule=nightly.cron, execution_timezone=nightly.timezone)
+    except dg.DagsterInvalidDefinitionError:
+        zone = f" in time zone {nightly.timezone!r}" if nightly.timezone else ""
+        problems.append(
+            Problem(
+                f"{CRON_VARIABLE}, {TIMEZONE_VARIABLE}",
+                f"found {nightly.cron!r}{zone}; expected a cron expression of five fields such as '0 2 * * *', and a "
+                "time zone such as Europe/Berlin",
+            )
+        )
+    try:
+        if hook := read_on_failure(environment):
+            resolve_hook(hook)
+    except ConfigError as error:
+        problems += error.problems
+    if problems:
+        raise ConfigError(problems)
 
 
 if __name__ == "__main__":

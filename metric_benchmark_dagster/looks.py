@@ -65,11 +65,14 @@ def experiment_files(experiment: Experiment) -> tuple[Path, ...]:
 
 
 def evidence_files(output: Path, cases: Iterable[str]) -> Iterator[Path]:
-    """Yields what changes with every result: indices, the folders of records, the seal."""
+    """Yields the records of the evidence and their folders, as they are now; native files are no part of it."""
     root = EvidenceRoot(output)
     for case_id in cases:
         analysis = root.analysis(case_id)
-        yield from (root.index(case_id), analysis, analysis / "mutants")
+        folders = (analysis, root.mutant_kills(case_id, "x").parent)
+        yield from (root.index(case_id), *folders)
+        yield from (path for folder in folders for path in sorted(folder.glob("*.json")))
+        yield from sorted(root.case(case_id).glob("*/*/raw-results.json"))
     yield root.experiment
 
 

@@ -60,10 +60,14 @@ def scheduled_backfill(keys: PartitionKeys, key_prefix: Sequence[str], settings:
     def schedule(
         context: dg.ScheduleEvaluationContext, experiment: ExperimentResource
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
-        run = experiment.open()
-        # What ends while the evidence is read would else be taken for neither done nor at work.
-        busy = busy_units(context.instance, key_prefix)
-        units = wanted_units(run, experiment_status(run), keys)
+        try:
+            run = experiment.open()
+            # What ends while the evidence is read would else be taken for neither done nor at work.
+            busy = busy_units(context.instance, key_prefix)
+            units = wanted_units(run, experiment_status(run), keys)
+        except MetricBenchmarkError as error:
+            yield dg.SkipReason(f"the experiment cannot be loaded as it is now: {error}")
+            return
         busy |= busy_units(context.instance, key_prefix)
         chosen = choose(units, busy, settings, estimates(run))
         date = context.scheduled_execution_time.isoformat(timespec="minutes")

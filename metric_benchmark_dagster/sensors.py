@@ -4,6 +4,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,25 +72,21 @@ def watch_inputs(experiment: Experiment, keys: PartitionKeys, key_prefix: Sequen
             busy = busy_units(context.instance, key_prefix)
             others = elsewhere.recorded_elsewhere(context.instance, run, status, hashes, keys, key_prefix, busy)
         except MetricBenchmarkError as error:
-            # An edit in the making: the cursor stays, so the next look is a full one.
-            return dg.SkipReason(f"the experiment cannot be loaded as it is now: {error}")
+            told = f"the experiment cannot be loaded as it is now: {error}"
+            unknown = digest_json([told, reported])[:16]
+            # An edit in the making: the cursor stays but for what was told, so the next look is a full one.
+            return dg.SensorResult(
+                asset_events=[] if unknown == seen.freshness else [_freshness(key_prefix, False, told, {})],
+                cursor=replace(seen, freshness=unknown).render(),
+                skip_reason=told,
+            )
         watched = experiment_files(run.experiment)
         events, known = observations(versions, seen.versions or {}, key_prefix)
         is_all = known == {name: _summary(partitions) for name, partitions in versions.items()}
         states = [[found.stage, found.key, found.state, found.reason] for found in status]
         freshness = digest_json([states, reported])[:16]
         if freshness != seen.freshness:
-            passed, description, metadata = describe_freshness(status)
-            events.append(
-                dg.AssetCheckEvaluation(
-                    asset_key=dg.AssetKey([*key_prefix, "report"]),
-                    check_name=UP_TO_DATE,
-                    passed=passed,
-                    severity=dg.AssetCheckSeverity.WARN,
-                    description=description,
-                    metadata=metadata,
-                )
-            )
+            events.append(_freshness(key_prefix, *describe_freshness(status)))
         events += others
         if PartitionKeys.of(run.experiment) != keys:
             context.log.info("cases or variants came or went: loading the code location again")
@@ -101,6 +98,19 @@ def watch_inputs(experiment: Experiment, keys: PartitionKeys, key_prefix: Sequen
         return dg.SensorResult(asset_events=events, cursor=now.render())
 
     return sensor
+
+
+def _freshness(
+    key_prefix: Sequence[str], passed: bool, description: str, metadata: Mapping[str, Any]
+) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(
+        asset_key=dg.AssetKey([*key_prefix, "report"]),
+        check_name=UP_TO_DATE,
+        passed=passed,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=description,
+        metadata=metadata,
+    )
 
 
 def _reported_at(instance: dg.DagsterInstance, key_prefix: Sequence[str]) -> str:

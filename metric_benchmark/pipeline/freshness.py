@@ -176,9 +176,12 @@ def _words(name: str) -> str:
 
 
 def _other_evidence(wanted: Wanted, found: Found) -> Iterable[str]:
-    changed = sorted(name for name, digest in found.evidence.items() if wanted.evidence.get(name) != digest)
+    gone = sorted(set(found.evidence) - set(wanted.evidence))
+    changed = sorted(name for name in set(found.evidence) - set(gone) if wanted.evidence[name] != found.evidence[name])
     if changed:
         yield f"computed from older evidence of {_listed(changed)}"
+    if gone:
+        yield f"computed with {_listed(gone)}, which {'is' if len(gone) == 1 else 'are'} no longer there"
     lacking = sorted(set(wanted.evidence) - set(found.evidence))
     if lacking:
         yield f"computed without {_listed(lacking)}"

@@ -63,3 +63,20 @@ def test_half_an_environment_is_refused_by_its_names(
         dev.main([])
     assert "found 1 METRIC_BENCHMARK_EXPERIMENT and 0 METRIC_BENCHMARK_OUTPUT" in capsys.readouterr().err
     assert served == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("CRON", "bad", "found 'bad'; expected a cron expression of five fields"),
+        ("TIMEZONE", "Mars/X", "found '0 2 * * *' in time zone 'Mars/X'; expected a cron expression"),
+        ("MAX_RUNS", "abc", "METRIC_BENCHMARK_MAX_RUNS: found 'abc'; expected a positive number"),
+        ("ON_FAILURE", "nomod:f", "failure hook 'nomod:f': No module named 'nomod'"),
+    ],
+)
+def test_wrong_settings_are_refused_before_anything_is_served(
+    served: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, value: str, told: str
+) -> None:
+    monkeypatch.setenv(f"METRIC_BENCHMARK_{name}", value)
+    assert dev.main([]) == 2
+    assert told in capsys.readouterr().err

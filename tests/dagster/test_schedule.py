@@ -154,3 +154,10 @@ def test_damaged_evidence_of_one_variant_stops_no_other(copied: Any, make_shell:
     assert tick(shell) == [(("raw_results",), "other|idle")]
     estimate = estimates(shell.definitions.resources["experiment"].open())
     assert "run-7" in estimate(Unit(("raw_results",), "tiny|lazy")).refused
+
+
+def test_files_that_cannot_be_loaded_are_a_reason_to_ask_for_nothing(shell: Any) -> None:
+    shell.edit("tiny/case.yaml", "agent: {name: nop}", "agent: {name: nope}", sign=False)
+    told = evaluate(shell).skip_message
+    assert told.startswith("the experiment cannot be loaded as it is now: ")
+    assert "tiny/case.yaml" in told

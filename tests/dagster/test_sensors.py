@@ -92,7 +92,8 @@ def test_an_edit_in_the_making_is_skipped_with_the_reason(shell: Any) -> None:
     first = look(shell)
     shell.edit("tiny/case.yaml", "id: lazy", "id: idle", sign=False)
     done = look(shell, first.cursor)
-    assert done.asset_events == []
+    assert observed(done) == {}
+    assert not freshness(done).passed
     assert "has changed" in (done.skip_message or "")
 
 
@@ -291,3 +292,34 @@ def test_what_became_fresh_or_stale_shows_on_the_report_soon_after(
     (event,) = look(copied, first.cursor).asset_events
     assert (event.passed, event.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert event.description == "19 fresh, 1 missing"
+
+
+def test_a_record_changed_in_place_shows_as_soon(copied: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder changes with it, nor does the index."""
+    monkeypatch.setattr(looks, "EVIDENCE_PAUSE_S", 0)
+    monkeypatch.setattr(looks, "EVIDENCE_SHARE", float("inf"))
+    seen = look(copied)
+    (record,) = (copied.output / "execution" / "tiny" / "baseline").glob("*/raw-results.json")
+    for path in (copied.output / "analysis" / "tiny" / "coverage.json", record):
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-10])
+        seen = look(copied, seen.cursor)
+        assert not freshness(seen).passed
+        path.write_bytes(whole)
+        seen = look(copied, seen.cursor)
+        assert freshness(seen).passed
+
+
+def test_files_that_cannot_be_loaded_make_the_check_say_so_once(copied: Any) -> None:
+    first = look(copied)
+    assert freshness(first).passed
+    case = copied.experiment.parent / "tiny" / "case.yaml"
+    whole = case.read_text()
+    case.write_text(whole + "]\n")
+    second = look(copied, first.cursor)
+    assert not freshness(second).passed
+    assert "the experiment cannot be loaded as it is now: tiny/case.yaml:" in (freshness(second).description or "")
+    assert second.skip_message == freshness(second).description
+    assert look(copied, second.cursor).asset_events == []
+    case.write_text(whole)
+    assert freshness(look(copied, second.cursor)).passed

@@ -129,6 +129,16 @@ def test_a_new_mutant_is_missing_and_makes_the_scores_of_its_case_stale(whole, r
     }
 
 
+def test_what_was_computed_with_a_mutant_that_is_gone_says_so(whole, project):
+    before = project.read("case.yaml")
+    project.write("case.yaml", before[: before.index("  - id: idle")])
+    project.sign()
+    assert whole() == {
+        "subset_scores desk": "computed with mutants/idle, which is no longer there",
+        "correlation desk": "subset_scores of desk is stale",
+    }
+
+
 def test_a_variant_whose_trials_lack_verdicts_has_failed_unless_the_settings_tolerate_it(whole, run, project):
     from metric_benchmark.evidence.index import update_index
     from metric_benchmark.evidence.layout import EvidenceRoot
