@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -64,25 +65,35 @@ def experiment_files(experiment: Experiment) -> tuple[Path, ...]:
     return (*(source.path for source in sources), *named)
 
 
-def evidence_files(output: Path, cases: Iterable[str]) -> Iterator[Path]:
+def evidence_files(output: Path, cases: Iterable[str]) -> Iterator[Path | str]:
     """Yields the records of the evidence and their folders, as they are now; native files are no part of it."""
     root = EvidenceRoot(output)
     for case_id in cases:
         analysis = root.analysis(case_id)
         folders = (analysis, root.mutant_kills(case_id, "x").parent)
         yield from (root.index(case_id), *folders)
-        yield from (path for folder in folders for path in sorted(folder.glob("*.json")))
-        yield from sorted(root.case(case_id).glob("*/*/raw-results.json"))
+        yield from (name for folder in folders for name in _entries(folder) if name.endswith(".json"))
+        for variant in _entries(root.case(case_id)):
+            yield from (f"{config}/raw-results.json" for config in _entries(variant))
     yield root.experiment
 
 
-def signature(files: Iterable[Path]) -> str:
-    """Digests names, sizes and times of files and folders; reads none."""
+def _entries(folder: Path | str) -> list[str]:
+    """Lists a folder, as texts: of thousands, `Path`s would take most of the time; nothing where it is none."""
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.path for entry in entries]
+    except OSError:
+        return []
+
+
+def signature(files: Iterable[Path | str]) -> str:
+    """Digests names, sizes and times of files and folders, in whatever order; reads none."""
     found: list[str] = []
     for path in files:
         try:
-            stat = path.stat()
+            stat = os.stat(path)  # noqa: PTH116
         except OSError:
             continue
         found.append(f"{path}:{stat.st_size}:{stat.st_mtime_ns}")
-    return hashlib.sha256("\n".join(found).encode()).hexdigest()
+    return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()
