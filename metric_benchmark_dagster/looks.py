@@ -88,7 +88,10 @@ def _entries(folder: Path | str) -> list[str]:
 
 
 def signature(files: Iterable[Path | str]) -> str:
-    """Digests names, sizes and times of files and folders, in whatever order; reads none."""
+    """Digests names, sizes and times of files and folders, in whatever order; reads none.
+
+    Of thousands, `Path.stat` takes twice as long as `os.stat`.
+    """
     found: list[str] = []
     for path in files:
         try:

@@ -270,13 +270,7 @@ def _is_another(
 
 
 def _load_case(
-    out: Collector,
-    inside: _Inside,
-    named_in: YamlSource,
-    index: int,
-    pinned: Pinned,
-    level: Level,
-    verify: bool,
+    out: Collector, inside: _Inside, named_in: YamlSource, index: int, pinned: Pinned, level: Level, verify: bool
 ) -> Case | None:
     location: Location = ("cases", index)
     path = inside(named_in, (*location, "path"), pinned.path)

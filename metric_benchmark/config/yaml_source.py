@@ -209,7 +209,7 @@ def _cut(text: str) -> str:
 
 
 def _parse(text: str) -> tuple[Any, _Plain]:
-    """Parses with the quick parser, seven times as fast, where this machine has it; refusals are in the loader.
+    """Parses with the quick parser, five times as fast, where this machine has it; refusals are in the loader.
 
     What the quick parser cannot read is read by the other, which has better words for it.
     """
